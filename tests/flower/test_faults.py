@@ -82,6 +82,51 @@ def test_a_server_that_was_stopped_goes_on_to_the_same_bytes(tmp_path, algorithm
     assert_equal(there, run(config, out=tmp_path / "here"))
 
 
+@pytest.mark.parametrize("algorithm", ["fedavg", "scaffold"])
+def test_a_server_whose_newest_checkpoint_is_damaged_goes_on_from_the_one_before(tmp_path, algorithm):
+    config = digits(algorithm={"name": algorithm}, relabel={"start": 2, "tau": 0.3}, engine={"checkpoint_every": 1})
+
+    def stop(recorded, done):
+        if done is not None and done.round == 3:
+            raise KeyboardInterrupt
+
+    grid = InProcessGrid(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    with pytest.raises(KeyboardInterrupt):
+        serve(config, grid, out=tmp_path / "flower", experiment="trial", timeout=1.0, on_round=stop)
+    newest = max((tmp_path / "flower" / "checkpoint").iterdir())
+    for path in newest.iterdir():
+        path.write_bytes(b"damaged")
+    there, _ = federate(config, tmp_path)
+    assert_equal(there, run(config, out=tmp_path / "here"))
+
+
+@pytest.mark.parametrize("algorithm", ["fedmix", "feddyn"])
+def test_what_is_exchanged_once_waits_for_the_first_clients(tmp_path, algorithm):
+    """Nobody hears of round 1, so it is skipped, and so is the exchange before it."""
+    config = digits(algorithm={"name": algorithm}, train={"deadline": 0.3})
+    done, grid = federate(config, tmp_path, lose=lambda message, _: message.metadata.group_id == "1")
+    assert [len(record["admitted"]) for record in done.history()] == [0, 4, 4, 4]
+    asked = {m.metadata.group_id for m in grid.sent if m.metadata.message_type == "query.ask"}
+    assert asked == {"1", "2"}
+
+
+def test_a_message_that_was_not_taken_is_a_client_that_is_gone(tmp_path):
+    class Full(InProcessGrid):
+        def push_messages(self, messages):
+            messages = list(messages)
+            gone = [
+                self.nodes[each.metadata.dst_node_id] in (1, 2) and each.metadata.group_id == "2" for each in messages
+            ]
+            taken = iter(super().push_messages(m for m, lost in zip(messages, gone, strict=True) if not lost))
+            return ["" if lost else next(taken) for lost in gone]
+
+    config = digits()
+    grid = Full(grid_of(config, tmp_path).apps, str(tmp_path / "states"))
+    done = serve(config, grid, out=tmp_path / "flower", experiment="trial", timeout=1.0)
+    assert reasons(done) == {(2, 1): "not connected", (2, 2): "not connected"}
+    assert [len(record["admitted"]) for record in done.history()] == [4, 2, 4, 4]
+
+
 def leave_a_run(config, tmp_path, finished):
     """Leave a run in the folder flower, finished or after its first round; return the bytes of its files."""
     if finished:

@@ -16,6 +16,7 @@ from fedrela.errors import DataError, IntegrityError, RunFailedError
 from fedrela.experiment import run
 from fedrela.experiment.flower_app import client_app, flower_client, private_client, serve
 from fedrela.experiment.load import config_toml, load_config, parse_config
+from fedrela.experiment.private import merged_statistics
 from fedrela.experiment.split import split
 from fedrela.flower.client_app import FlowerClient
 from fedrela.metrics.groups import evaluation_groups
@@ -184,7 +185,78 @@ def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_ori
     assert np.array_equal(node.runner.current_labels, node.runner.labels)
 
 
-@pytest.mark.parametrize(("algorithm", "collected"), [("fedavg", False), ("scaffold", True)])
+@pytest.mark.parametrize("policy", ["forbidden = [[9, 0], [8, 0]]", "max_fraction = 0.0", "tau = 0.001"])
+def test_a_policy_that_was_tightened_later_applies_to_labels_made_before(parts, tmp_path, caplog, policy):
+    interrupted(parts, tmp_path)
+    ledger = Ledger.load(next(tmp_path.glob("states/trial-*/client-1/ledger-000002.json")))
+    if "forbidden" in policy:
+        policy = f"forbidden = [['{ledger.old[0]}', '{ledger.new[0]}']]"
+    permit(parts, "node-01", policy)
+    carry_out(parts, tmp_path)
+    first, other = (node_of(parts, name).runner for name in ("node-01", "node-02"))
+    assert np.array_equal(first.current_labels, first.labels)
+    assert not np.array_equal(other.current_labels, other.labels)
+    assert "the labels of round 2 violate the current" in caplog.text
+
+
+def test_rows_that_a_policy_keeps_must_be_there_and_are_not_told(parts, tmp_path):
+    permit(parts, "node-01", "keep = ['patient-4711']")
+    result = carry_out(parts, tmp_path)
+    assert all("policy.keep: expected numbers of training samples, from 0" in said for said in reasons(result, 1))
+    assert "4711" not in str(result.history())
+    private_client.cache_clear()
+    shutil.rmtree(tmp_path / "run")
+    path = parts / "nodes" / "node-01" / "node.toml"
+    path.write_text("test_share = 0.3\n" + path.read_text())
+    permit(parts, "node-01", "keep = [3]")
+    said = reasons(carry_out(parts, tmp_path), 1)
+    assert all("policy.keep: rows have other numbers after the source was split" in each for each in said)
+
+
+def test_an_unexpected_error_of_a_node_is_told_without_its_text(parts, tmp_path, caplog, monkeypatch):
+    def fail(self, message, store):
+        raise ValueError(f"value {ODD}")
+
+    _, grid = private_grid(parts, tmp_path / "states")
+    monkeypatch.setattr(FlowerClient, "_carry_out", fail)
+    with pytest.raises(RunFailedError):
+        carry_out(parts, tmp_path, grid)
+    replies = [str(reply.content) for reply in grid.replied if reply.has_content()]
+    assert any("an unexpected error; its own log says which" in each for each in replies)
+    assert not any(str(ODD) in each for each in replies)
+    assert f"ValueError: value {ODD}" in caplog.text
+
+
+def test_a_finished_run_is_not_scored_again(parts, tmp_path):
+    change(parts, federation={"evaluate": "clients"})
+    carry_out(parts, tmp_path)
+    before = (tmp_path / "run" / "result.json").read_bytes()
+    private_client.cache_clear()
+    _, grid = private_grid(parts, tmp_path / "states")
+    again = carry_out(parts, tmp_path, grid)
+    assert not grid.sent
+    assert (tmp_path / "run" / "result.json").read_bytes() == before
+    assert again.accuracy["overall"] > 0
+
+
+def test_the_server_needs_no_samples_where_nodes_scale_and_score_for_themselves(parts, tmp_path):
+    change(parts, data={"scaling": "local"}, federation={"statistics": False, "evaluate": "clients"})
+    shutil.rmtree(parts / "server")
+    assert carry_out(parts, tmp_path).accuracy["overall"] > 0
+
+
+WRONG = {"a negative count": {"count": -3}, "squares that cannot be": {"squares": -1}, "no samples": {"count": 0}}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_impossible_statistics_of_one_node_are_left_out(parts, wrong):
+    config = load_config(parts / "config.toml")
+    good = {"count": np.array(10), "sum": np.array([50]), "squares": np.array([400])}
+    bad = good | {name: np.full_like(good[name], value) for name, value in wrong.items()}
+    assert merged_statistics(config, [good, bad, good])["count"] == 20
+
+
+@pytest.mark.parametrize(("algorithm", "collected"), [("fedavg", False), ("scaffold", True), ("fedavg", True)])
 def test_an_owner_may_change_their_mind_twice(parts, tmp_path, algorithm, collected):
     change(parts, algorithm={"name": algorithm}, train={"rounds": 4}, relabel={"collected": collected})
     interrupted(parts, tmp_path)
@@ -196,6 +268,15 @@ def test_an_owner_may_change_their_mind_twice(parts, tmp_path, algorithm, collec
     assert [record["admitted"] for record in result.history()] == [[0, 1, 2]] * 4
     ledger = Ledger.load(next(tmp_path.glob("states/trial-*/client-1/ledger-000002.json")))
     assert np.array_equal(node_of(parts, "node-01").runner.current_labels, ledger.labels)
+
+
+def test_an_owner_may_permit_it_later(parts, tmp_path):
+    change(parts, train={"rounds": 4}, relabel={"start": 4, "collected": True})
+    permit(parts, "node-01", "enabled = false")
+    interrupted(parts, tmp_path)
+    permit(parts, "node-01", "enabled = true")
+    result = carry_out(parts, tmp_path)
+    assert [record["admitted"] for record in result.history()] == [[0, 1, 2]] * 4
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "scaffold"])

@@ -119,3 +119,13 @@ def test_a_node_that_cannot_say_which_client_it_is_is_logged_once_while_it_stays
     grid.clients[12] = None
     roster.find({0})
     assert log == [line, line]
+
+
+def test_a_node_that_was_repaired_is_asked_again(log):
+    grid = Nodes({11: 0, 12: 1}, {12: {"refused": "its data do not fit"}})
+    roster = Roster(grid, "f", 0.1, {})
+    assert roster.find({0, 1}) == {0: 11}
+    assert str(roster.why_absent(1)) == "its data do not fit"
+    grid.said.clear()
+    assert roster.find({0, 1}) == {0: 11, 1: 12}
+    assert not roster.refused

@@ -52,7 +52,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     federation, number = federation_of(loaded), node_number(loaded, name or own.name or "")
     with progress_bar(f"reading {node}"):
         samples = load_samples(own, loaded)
-    check_trainable(samples)
+    check_trainable(own, samples)
     within_policy(loaded, own, number)
     check_key(loaded, own, number)
     screen, who = console(), federation.nodes[number]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from fedrela.core.input_checks import as_array, check_array
 from fedrela.errors import ArgumentError, WrongKeyError
 from fedrela.options import Options, option
 from fedrela.text import nearest_hint, shown
+
+if TYPE_CHECKING:
+    from fedrela.core.ledger import Ledger
 
 Class = int | str
 Pairs = tuple[tuple[Class, Class], ...]
@@ -214,6 +217,22 @@ class OwnerLimits(Limits):
     def tau_of(self, c: str) -> float:
         """Return the largest tau of a class."""
         return (self.class_tau or {}).get(c, self.tau)
+
+    def broken_by(self, ledger: Ledger) -> str:
+        """Return the first of these limits, with classes as numbers, that earlier moves violate, or an empty string."""
+        C, n, options = ledger.num_classes, ledger.original.size, ledger.options
+        taus = Limits(class_tau=options.get("class_tau")).class_taus(options["tau"], C)
+        agreement = None if ledger.provenance is None else ledger.provenance.agreement
+        may = self.allowed_moves(C)
+        violated = {
+            "tau": (taus > self.class_taus(self.tau, C))[ledger.new].any(),
+            "max_fraction": len(ledger) > self.max_fraction * n,
+            "min_agreement": agreement is not None and agreement < self.min_agreement,
+            "allowed or forbidden moves": may is not None and not may[ledger.old, ledger.new].all(),
+            "keep": self.kept_rows(n, ledger.ids)[ledger.index].any(),
+            "absent": not self.absent and not np.isin(ledger.new, ledger.original).all(),
+        }
+        return next((name for name, is_violated in violated.items() if is_violated), "")
 
 
 def eligible_by_agreement(agreement: float, min_agreement: float, n: int) -> NDArray[np.bool_] | None:

@@ -85,7 +85,8 @@ def hold_exchanges(run: Run, round: int, chosen: list[int], missing: Failures, d
     """
     failed = {client: failure for client, failure in missing.items() if failure.exchange}
     for exchange in run.plan.algorithm.exchanges():
-        if exchange.due(round):
+        is_late = exchange.every == 0 and run.state.skipped >= round - 1  # every round so far was skipped
+        if exchange.due(round) or is_late:
             everybody = range(run.clients) if exchange.who == "all" else chosen
             asked = [client for client in everybody if client not in failed and run.samples[client] != 0]
             failed |= _hold(run, round, exchange, asked, deadline)

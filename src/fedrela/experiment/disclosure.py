@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Preview, preview
+from fedrela.core.equations import agreement
 from fedrela.core.previews import TAUS
 from fedrela.core.relabel_options import PreviewKeywords
 from fedrela.engine.client import ClientRunner
@@ -95,4 +96,7 @@ def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, clie
         Q = posterior(context, algorithm, plan, None)
     keywords = {name: each for name, each in plan.keywords(client).items() if name in PreviewKeywords.__annotations__}
     taus = sorted({*TAUS, plan.tau_of(client)})
-    return preview(np.asarray(Q), samples.y_train, taus, num_classes=Q.shape[1], **keywords)
+    found = np.asarray(Q)
+    may_move = plan.enabled and not agreement(found, samples.y_train) < plan.min_agreement
+    eligible = np.full(len(found), may_move)
+    return preview(found, samples.y_train, taus, num_classes=Q.shape[1], eligible=eligible, **keywords)

@@ -134,7 +134,7 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
         if own_key := node.key or (Path(key) if key else None):
             client = partial(client, sign=signer(own_key))  # first: a refusal is signed too
         samples, own = load_samples(node, config), within_policy(config, node, number)
-        check_trainable(samples)
+        check_trainable(node, samples)
     except MismatchError as error:
         return client(_no_runner, refusal=str(error))
     except Exception as error:  # perhaps from the node's own function: it may contain data
@@ -212,6 +212,9 @@ def serve(
     )
     if private:
         executor.roster.clients = range(len(federation_of(config).nodes))
+    if private and run_status(out) is RunStatus.DONE:  # its nodes need not score it again
+        check_same_config(RunFolder.open(out), config)
+        return Result.load(out)
     federation = _server_part(config, executor, out, data) if private else None
     with begin_or_resume(config, out=out, executor=executor, federation=federation) as recorded:
         if not private:
@@ -220,7 +223,7 @@ def serve(
         report = on_round or (lambda *_: None)
         records = recorded.folder.rounds()
         executor.note_rounds(map(RoundRecord.from_record, records), recorded.every)
-        executor.durable = len(records)  # a run begins at its newest checkpoint, and what came later is cut off
+        executor.resume_at(len(records), recorded.every)  # its newest checkpoint; what came later is cut off
         report(recorded, None)
         for done in recorded.rounds():
             executor.note_rounds([done.record], recorded.every)

@@ -71,6 +71,12 @@ def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
     return NodeSamples(x_train, y_train, x_test, y_test)
 
 
+def is_split(node: NodeConfig) -> bool:
+    """Whether the node's source is divided into training and test samples here, which gives rows other numbers."""
+    native = "test_share" in find_source(node.source).options and "test_file" not in node.options
+    return node.test_share != 0 if native else node.test_share not in (None, 0)
+
+
 def _split(y: NDArray[np.int64], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     everything, nothing = np.arange(len(y)), np.empty(0, np.int64)
     if share in (0, 1):
@@ -101,10 +107,6 @@ def _aligned(source: Source, part: str, federation: FederationConfig) -> Samples
     shape, dtype = sample_form(federation)
     if x.shape[1:] != shape or x.dtype != dtype:
         raise MismatchError(f"{source.name}: expected samples {dtype} {shape}, got {x.dtype} {x.shape[1:]}")
-    if dtype.kind == "f" and not np.isfinite(x).all():
-        row = int(np.argwhere(~np.isfinite(x))[0][0])
-        words = {"train": "training", "test": "test"}[part]
-        raise MismatchError(f"{source.name}: {words} sample {row}: expected finite numbers, got NaN or infinity")
     return x
 
 
@@ -115,8 +117,12 @@ def _columns(source: Source, x: Samples, federation: FederationConfig) -> Sample
     own = {name: j for j, name in enumerate(source.feature_names)}
     wanted, stems = federation.columns, {_stem(name) for name in own}
     if unknown := [name for name in own if name not in wanted]:
-        hint = nearest_hint(unknown[0], wanted) or "; name it in the option ignore to leave it out"
-        raise MismatchError(f"{source.name}: column {unknown[0]!r} is not in the federation{hint}")
+        stem = _stem(unknown[0])
+        if stem != unknown[0] and stem in {_stem(name) for name in wanted}:  # the value stays here
+            what = f"column {stem!r} has a value that federation.columns does not list"
+            raise MismatchError(f"{source.name}: {what}; compare them, or replace the value")
+        hint = nearest_hint(stem, wanted) or "; name it in the option ignore to leave it out"
+        raise MismatchError(f"{source.name}: column {stem!r} is not in the federation{hint}")
     columns = np.zeros((len(x), len(wanted)), np.float32)
     for j, name in enumerate(wanted):
         if name in own:

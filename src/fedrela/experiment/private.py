@@ -23,7 +23,7 @@ from fedrela.engine.problem import Problem
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.build import errors_at, first_of_each
-from fedrela.experiment.node_samples import MismatchError, NodeSamples, numeric_columns, sample_form
+from fedrela.experiment.node_samples import MismatchError, NodeSamples, is_split, numeric_columns, sample_form
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import FederationConfig, NodeConfig, NodePolicy
 from fedrela.metrics.groups import Groups, evaluation_groups
@@ -103,7 +103,7 @@ def _by_channel(x: NDArray[Any], federation: FederationConfig) -> NDArray[Any]:
 
 def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, NDArray[Any]]:
     """Merge the statistics that the nodes reported, in the order of their numbers."""
-    reported, merged = [each for each in answers if "count" in each and int(each["count"])], dict[str, NDArray[Any]]()
+    reported, merged = [each for each in answers if _is_sound(each)], dict[str, NDArray[Any]]()
     if _pools(config):
         if not reported:
             raise DataError("statistics: no node reported any, so inputs cannot be scaled; give mean and std instead")
@@ -114,11 +114,21 @@ def merged_statistics(config: Config, answers: Sequence[Arrays]) -> dict[str, ND
             whole = reduce(Moments.merge, parts)
             merged = {"count": np.array(whole.count), "mean": whole.mean, "squares": whole.squares}
     if federation_of(config).groups == "counts":
-        counts = [each[COUNTS] for each in answers if COUNTS in each]
+        counts = [each[COUNTS] for each in answers if COUNTS in each and (each[COUNTS] >= 0).all()]
         if not counts:
             raise DataError("federation.groups: no node agrees to report its counts; name the groups instead")
         merged[COUNTS] = np.sum(counts, axis=0)
     return merged
+
+
+def _is_sound(reported: Arrays) -> bool:
+    """Whether statistics of inputs can be those of a node's samples; wrong ones of one node harm no other."""
+    if "count" not in reported or int(reported["count"]) <= 0:
+        return False
+    if "sum" not in reported:
+        return bool((reported["squares"] >= 0).all())
+    pairs = zip(reported["sum"].tolist(), reported["squares"].tolist(), strict=True)
+    return all(squares * int(reported["count"]) >= total**2 for total, squares in pairs)
 
 
 def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
@@ -133,10 +143,18 @@ def statistics_specs(config: Config) -> dict[str, tuple[tuple[int, ...], str]]:
     return specs | ({COUNTS: ((len(federation.classes),), "i")} if federation.groups == "counts" else {})
 
 
-def check_trainable(samples: NodeSamples) -> None:
-    """Raise if there is nothing to train on."""
+def check_trainable(node: NodeConfig, samples: NodeSamples) -> None:
+    """Raise if there is nothing to train on, or if the policy keeps rows that cannot be told."""
     if not len(samples.y_train):
         raise MismatchError("has no training samples")
+    if node.policy.keep:
+        if is_split(node):
+            advice = "give it test samples of its own, or test_share = 0"
+            raise MismatchError(f"policy.keep: rows have other numbers after the source was split; {advice}")
+        try:
+            node.policy.kept_rows(len(samples.y_train))
+        except ArgumentError:  # whose text has the row
+            raise MismatchError("policy.keep: expected numbers of training samples, from 0") from None
 
 
 def at_node(config: Config, samples: NodeSamples, client: int, agreed: Arrays) -> PrivateFederation:
@@ -221,7 +239,7 @@ def _scaling(config: Config, own: NDArray[Any], agreed: Arrays) -> Scaling:
     if wanted == "none" or not federation.has_channels:
         return Scaling(pixel_max=pixel_max)
     if wanted == "local":
-        return Scaling.fit(own, pixel_max=pixel_max)
+        return Scaling.fit(own, pixel_max=pixel_max) if len(own) else Scaling(pixel_max=pixel_max)
     if "sum" in agreed:
         return Scaling.of_sums(int(agreed["count"]), agreed["sum"], agreed["squares"], pixel_max)
     moments = Moments(int(agreed["count"]), agreed["mean"], agreed["squares"])

@@ -9,6 +9,7 @@ effect.
 from __future__ import annotations
 
 import io
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import ArraySpec
+from fedrela.core import Ledger
+from fedrela.core.limits import OwnerLimits
 from fedrela.engine.client import SCORE_BATCH, ClientRunner
 from fedrela.engine.problem import STATE
 from fedrela.engine.shared_memory import SharedMemory
@@ -49,7 +52,10 @@ from fedrela.flower.codec import (
 )
 from fedrela.metrics import score
 from fedrela.models.runtime import one_thread
+from fedrela.options import options_of
 from fedrela.records import Failure, FailureKind, Upload
+
+LOG = logging.getLogger("flwr.fedrela")  # shown in the client's log
 
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 34  # bytes of a file
@@ -90,7 +96,7 @@ class FlowerClient:
             answers = {} if self.private is None or self.refusal else dict(self.private.statistics())
             content = RecordDict({ARRAYS: ArrayRecord(as_arrays(answers))})
         except Exception as error:  # as below
-            content = as_failure(failure_of(error))
+            content = as_failure(self._reported(failure_of(error), error))
         return Message(content, reply_to=message)
 
     def _client(self, context: Context) -> int:
@@ -111,10 +117,19 @@ class FlowerClient:
                 content = as_reply(self._carry_out(task, store))
         except Exception as error:  # the server gets a reason, not a traceback
             failure = failure_of(error)
-            if failure.kind is FailureKind.ERROR and isinstance(error, FedrelaError):
-                failure = Failure(FailureKind.ERROR, str(error))
-            content = as_failure(failure)
+            content = as_failure(self._reported(failure, error))
         return Message(content, reply_to=message)
+
+    def _reported(self, failure: Failure, error: Exception) -> Failure:
+        """Return what the server may learn of an error: of a private node's, no text that may hold its data."""
+        if failure.kind is not FailureKind.ERROR:
+            return failure
+        if isinstance(error, FedrelaError):
+            return Failure(FailureKind.ERROR, str(error))
+        if self.private is None:
+            return failure
+        LOG.error("fedrela: %s", failure.detail)
+        return Failure(FailureKind.ERROR, "an unexpected error; its own log says which")
 
     def _prepare(self, agreed: Arrays) -> None:
         """Create the runner, at the first task or if the statistics have changed since."""
@@ -132,7 +147,7 @@ class FlowerClient:
         store.remove_outdated(message.admitted, message.durable)
         stored = self._may_have_state(message.admitted)
         before = store.read(message.admitted) if stored else StoredState(message.admitted)
-        self._restore(message.client, before)
+        self._restore(message.client, before, store)
         task = self._task(message, before)
         result = self.runner(task)
         row = self.runner.shared(task.output).row()
@@ -172,13 +187,20 @@ class FlowerClient:
         """
         plan = self.runner.plan
         relabels = plan.relabel.enabled or self.private is not None
-        relabelled = relabels and round >= plan.relabel.schedule.first(plan.train.rounds)
+        collects = self.private is not None and plan.relabel.collected  # logits of the rounds before T
+        relabelled = relabels and (collects or round >= plan.relabel.schedule.first(plan.train.rounds))
         return bool(self.runner.arrays.client_state) or relabelled
 
-    def _restore(self, client: int, before: StoredState) -> None:
-        """Write labels and state where the runner reads them; the original labels if re-labelling is now off."""
+    def _restore(self, client: int, before: StoredState, store: StateStore) -> None:
+        """Write labels and state where the runner reads them; the original labels if the policy rules others out."""
         runner, index = self.runner, self.runner.samples_of(client)
         changed = before.labels is not None and runner.plan.relabel.enabled
+        if changed and self.private is not None and before.relabelled is not None:
+            limits = {each.name: getattr(runner.plan.relabel, each.name) for each in options_of(OwnerLimits)}
+            if limit := OwnerLimits(**limits).broken_by(Ledger.load(store.ledger_path(before.relabelled))):
+                message = "fedrela: the labels of round %d violate the current %s: training on the original labels"
+                LOG.warning(message, before.relabelled, limit)
+                changed = False
         runner.current_labels[index] = before.labels if changed else runner.labels[index]
         for name in runner.arrays.client_state if before.round else ():
             # Logits are not collected while re-labelling is off; NaN stands for none.

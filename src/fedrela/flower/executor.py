@@ -65,14 +65,19 @@ class FlowerExecutor:
         self.agreed: Mapping[str, Any] = {}  # statistics of all nodes, which every task carries
         self._runner: ClientRunner | None = None
         self.admitted: dict[int, int] = {}  # the last round in which each client was admitted
-        self.durable = 0  # the last round that this server cannot lose
+        self.durable = 0  # the last round that this server cannot lose: its newest checkpoint may be damaged
+        self._newest = 0  # the round of that checkpoint
 
     def note_rounds(self, records: Iterable[RoundRecord], every: int) -> None:
         """Record who was admitted in these rounds, and the last of them with a checkpoint."""
         for record in records:
             self.admitted |= dict.fromkeys(record.admitted, record.round)
             if record.round % every == 0:
-                self.durable = record.round
+                self.durable, self._newest = self._newest, record.round
+
+    def resume_at(self, round: int, every: int) -> None:
+        """Continue after the checkpoint of a round."""
+        self.durable, self._newest = max(round - every, 0), round
 
     @property
     def size(self) -> int:
@@ -127,7 +132,13 @@ class FlowerExecutor:
                 as_content(message, broadcasts[region]), nodes[task.client], TYPES[task.kind],
                 group_id=str(task.round), ttl=seconds + 60,
             )  # fmt: skip
-        ids = dict(zip(self._grid.push_messages(list(sent.values())), sent, strict=True))
+        ids: dict[str, int] = {}
+        for name, position in zip(self._grid.push_messages(list(sent.values())), sent, strict=True):
+            if name:
+                ids[name] = position
+            else:  # the node left after it was found
+                self.roster.forget(tasks[position].client)
+                yield TaskResult(position, failure=Failure(FailureKind.NOT_CONNECTED))
         yield from self._replies(ids, tasks, time.monotonic() + seconds)
 
     def statistics(self, specs: Mapping[str, tuple[tuple[int, ...], str]]) -> list[dict[str, Any]]:

@@ -41,6 +41,7 @@ class Roster:
         self.refused: dict[int, str] = {}  # why clients that are connected take no part
         self._rejected: dict[int, str] = {}  # why nodes that claimed to be a client were rejected
         self._ignored: set[int] = set()
+        self._refusing: set[int] = set()  # those among them that may be repaired, and are asked again
         self._failed: set[int] = set()  # nodes whose error is logged
         self._waited: set[int] = set()
 
@@ -58,6 +59,8 @@ class Roster:
         """Return the nodes of those clients that are connected; wait for each client only once."""
         end = time.monotonic() + (self._timeout if clients - self._waited else 0.0)
         self._waited |= clients
+        self._ignored -= self._refusing
+        self._refusing.clear()
         while True:
             self._refresh(end)
             if clients <= {*self.nodes, *self.refused} or time.monotonic() >= end:
@@ -106,6 +109,7 @@ class Roster:
             problem = self._rejected[client] = "a node without its key claimed to be it"
         elif problem := self._refusal(answer):
             (self.refused if other == node else self._rejected)[client] = problem  # a node that takes part stays
+            self._refusing |= {node} if other == node else set()
         else:
             self._rejected.pop(client, None)
             self.refused.pop(client, None)

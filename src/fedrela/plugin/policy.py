@@ -7,10 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
-from fedrela.core import Ledger
-from fedrela.core.limits import Limits, OwnerLimits
+from fedrela.core.limits import OwnerLimits
 from fedrela.errors import ArgumentError
 from fedrela.options import option, options_of, redeclared
 from fedrela.text import one_line, unknown
@@ -68,22 +65,6 @@ class Policy(OwnerLimits):
         """Return the policy that permits only what both permit."""
         both = super().stricter(other)
         return replace(both, passes=min(self.passes, other.passes), share=self.share and other.share)
-
-    def broken_by(self, ledger: Ledger) -> str:
-        """Return the first of these limits, with classes as numbers, that earlier moves violate, or an empty string."""
-        C, n, options = ledger.num_classes, ledger.original.size, ledger.options
-        taus = Limits(class_tau=options.get("class_tau")).class_taus(options["tau"], C)
-        agreement = None if ledger.provenance is None else ledger.provenance.agreement
-        may = self.allowed_moves(C)
-        violated = {
-            "tau": (taus > self.class_taus(self.tau, C))[ledger.new].any(),
-            "max_fraction": len(ledger) > self.max_fraction * n,
-            "min_agreement": agreement is not None and agreement < self.min_agreement,
-            "allowed or forbidden moves": may is not None and not may[ledger.old, ledger.new].all(),
-            "keep": self.kept_rows(n, ledger.ids)[ledger.index].any(),
-            "absent": not self.absent and not np.isin(ledger.new, ledger.original).all(),
-        }
-        return next((name for name, is_violated in violated.items() if is_violated), "")
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings that decide which labels move, as plain values."""

@@ -23,11 +23,12 @@ from fedrela.data.sources.arrays import (
 from fedrela.data.sources.base import Source, SourceSpec, refuse_multi_label
 from fedrela.data.sources.file_readers import Npz, named_file
 from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
-from fedrela.data.sources.table import one_hot
+from fedrela.data.sources.table import Features
 from fedrela.errors import ArgumentError, DataError
 
 REQUIRED = ("x_train", "y_train", "x_test", "y_test")
 LARGE = 1 << 23  # bytes; images from this size on are mapped from the cache, smaller ones are kept in memory
+MOST_EXACT = 1 << 24  # integers from here on may be rounded in float32
 
 
 def load(
@@ -79,7 +80,30 @@ def load(
     source = table_or_images(f"npz:{path.name}", parts, names, clients, is_table=is_table)
     if is_table and "feature_names" in archive.names:
         source = replace(source, feature_names=_texts(archive, "feature_names"))
-    return one_hot(source, categories) if categories else source
+    return _one_hot(source, categories) if categories else source
+
+
+def _one_hot(source: Source, categories: Sequence[int]) -> Source:
+    """Return a table source with the columns at these positions encoded as categories."""
+    width = source.x_train.shape[1]
+    if not all(isinstance(j, int) and 0 <= j < width for j in categories) or len(set(categories)) != len(categories):
+        what = f"expected different positions from 0 to {width - 1}, got {categories!r}"
+        raise ArgumentError(what, argument="categories")
+    rows = np.concatenate([source.x_train, source.x_test])
+    train = np.arange(len(rows)) < len(source.x_train)
+    features = Features(train)
+    for j, name in enumerate(source.feature_names):
+        if j in categories:
+            if np.abs(rows[:, j]).max(initial=0) >= MOST_EXACT:
+                raise DataError(f"{source.name}: column {j}: expected codes below {MOST_EXACT}; number them from 0")
+            features.add_category(name, [str(int(code) if code.is_integer() else code) for code in rows[:, j]])
+        else:
+            features.add(name, True, rows[:, j])
+    count = len(features.names)
+    if count > 100 * width:
+        raise DataError(f"{source.name}: categories: would give {count} columns instead of {width}; are they codes?")
+    x, names, numeric = features.matrix(), tuple(features.names), np.array(features.numeric)
+    return replace(source, x_train=x[train], x_test=x[~train], feature_names=names, numeric=numeric)
 
 
 def _at(archive: Npz, name: str) -> str:

@@ -5,7 +5,6 @@ Columns are not standardised here: that is up to the clients that hold the rows.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Sequence
@@ -316,9 +315,6 @@ def _join(first: Column, second: Column) -> Column:
     return np.concatenate([first, second])
 
 
-MOST_EXACT = 1 << 24  # integers from here on may be rounded in float32
-
-
 class Features:
     """Encoded columns, added one after the other; `train` says which rows are training rows."""
 
@@ -376,29 +372,6 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return "_" not in cell  # float() reads 1_0 as 10
-
-
-def one_hot(source: Source, categories: Sequence[int]) -> Source:
-    """Return a table source with the columns at these positions encoded as categories."""
-    width = source.x_train.shape[1]
-    if not all(isinstance(j, int) and 0 <= j < width for j in categories) or len(set(categories)) != len(categories):
-        what = f"expected different positions from 0 to {width - 1}, got {categories!r}"
-        raise ArgumentError(what, argument="categories")
-    rows = np.concatenate([source.x_train, source.x_test])
-    train = np.arange(len(rows)) < len(source.x_train)
-    features = Features(train)
-    for j, name in enumerate(source.feature_names):
-        if j in categories:
-            if np.abs(rows[:, j]).max(initial=0) >= MOST_EXACT:
-                raise DataError(f"{source.name}: column {j}: expected codes below {MOST_EXACT}; number them from 0")
-            features.add_category(name, [str(int(code) if code.is_integer() else code) for code in rows[:, j]])
-        else:
-            features.add(name, True, rows[:, j])
-    count = len(features.names)
-    if count > 100 * width:
-        raise DataError(f"{source.name}: categories: would give {count} columns instead of {width}; are they codes?")
-    x, names, numeric = features.matrix(), tuple(features.names), np.array(features.numeric)
-    return dataclasses.replace(source, x_train=x[train], x_test=x[~train], feature_names=names, numeric=numeric)
 
 
 SPEC = SourceSpec(
