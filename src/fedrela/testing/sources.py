@@ -90,13 +90,6 @@ def _every_class(first: Source, second: Source, part: str) -> None:
         raise DataError(f"y_{part}: class {absent} ({first.class_names[absent]}) has no sample")
 
 
-def _table(first: Source, second: Source) -> None:
-    for name in () if first.is_image else ("x_train", "x_test"):
-        wrong = np.argwhere(~np.isfinite(getattr(first, name)))
-        if len(wrong):
-            raise DataError(f"{name}: row {wrong[0, 0]}, column {wrong[0, 1]} is not finite")
-
-
 def _indexing(first: Source, second: Source) -> None:
     """Check that indexing by an array, as shards do, gives those samples in that order, including repeats."""
     for name in ("x_train", "x_test"):
@@ -140,7 +133,6 @@ CHECKS: dict[str, Callable[[Source, Source], None]] = {
     "class names": _class_names,
     "every class in the training set": partial(_every_class, part="train"),
     "every class in the test set": partial(_every_class, part="test"),
-    "table columns": _table,
     "indexing": _indexing,
     "the same twice": _same_twice,
     "protected from writing": _protected,
