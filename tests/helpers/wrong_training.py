@@ -69,6 +69,9 @@ name = «0                             | name: expected one of
 name = «false                         | name: expected one of
 name = «["fedavg", "fedprox"]         | name: expected one of
 name = «{}                            | name: expected one of
+«beta = 0.5                           | beta: server 'average' does not use it; leave it out
+server = "momentum"; «eps = 0.1       | eps: server 'momentum' does not use it; leave it out
+name = "climb"; core = "fedavg"; «eta = 1.0 | eta: core 'fedavg' does not use it; leave it out
 name = "fedprox"; «Mu = 0.1           | Mu: unknown key; nearest: mu
 name = "fedprox"; «mus = 0.1          | mus: unknown key; nearest: mu
 name = "fedprox"; «alpha = 0.1        | alpha: unknown key;

@@ -38,7 +38,7 @@ def table(**changes):
 
 @pytest.mark.parametrize("name", ["digits", "gaussians"])
 def test_our_own_sources_pass(name):
-    assert len(check_source(lambda: load(name))) == 11
+    assert len(check_source(lambda: load(name))) == 10
 
 
 def test_a_memory_mapped_source_passes(tmp_path):

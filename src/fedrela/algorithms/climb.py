@@ -52,6 +52,11 @@ class ClimbParams(Options):
     dual_rate: float = option(1.0, "FedPD: step of nu_i", ge=0)
     clip: float = option(5.0, "FedPD, replaces [train] clip: largest norm of a gradient; 0: no limit", ge=0)
 
+    def unused(self) -> dict[str, str]:
+        """Return the options of the other core."""
+        others = ("eta", "dual_rate", "clip") if self.core == "fedavg" else ()
+        return dict.fromkeys(others, f"core {self.core!r} does not use it")
+
 
 def dual_step(lam: ArrayLike, losses: ArrayLike, *, lr: float, eps: float, cap: float = 100.0) -> NDArray[np.float64]:
     """Return clip(lam_i + (lr / K) (F_i - mean F - eps), 0, cap).

@@ -42,6 +42,11 @@ class FedAvgParams(Options):
     beta2: float = option(0.99, "adam: decay of the second moment", symbol="beta_2", ge=0, lt=1)
     eps: float = option(1e-3, "adam: added to the root", symbol="tau", gt=0)
 
+    def unused(self) -> dict[str, str]:
+        """Return the options of other servers."""
+        others = {"average": ("beta", "beta2", "eps"), "momentum": ("beta2", "eps"), "adam": ()}[self.server]
+        return dict.fromkeys(others, f"server {self.server!r} does not use it")
+
 
 class FedAvg(Algorithm):
     """Averages the clients' models by their numbers of samples."""

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 from pydantic import ConfigDict, model_validator
 
 from fedrela.errors import ArgumentError
-from fedrela.experiment.schema.config_table import ConfigTable, checked_options, component_name, one_of, setting
+from fedrela.experiment.schema.config_table import (
+    ConfigTable,
+    Fault,
+    checked_options,
+    component_name,
+    one_of,
+    raise_any,
+    setting,
+)
 from fedrela.options import Option, options_of
 from fedrela.text import shown
 
@@ -121,7 +129,8 @@ class AlgorithmConfig(ConfigTable):
     def _check(self) -> Self:
         if extra_keys(self):
             keep_changed(self, self._options(), f"algorithm {self.name!r}")
-            self.make()
+            unused = self.make().params.unused().items()
+            raise_any(Fault((name,), f"{why}; leave it out", "key") for name, why in unused if name in extra_keys(self))
         return self
 
     def _options(self) -> tuple[Option, ...]:
