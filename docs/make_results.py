@@ -35,7 +35,7 @@ ABOUT = {  # by page: its title, and what all its studies share
     "fashion-mnist": (
         "Fashion-MNIST with step imbalance",
         "The paper's `tab:step`, first block: 100 clients, all of the data; one or three of ten classes are rare. "
-        "There are 60 rounds in place of 500 (scale `cpu`), except in the two studies with 500. The paper does not "
+        "There are 60 rounds in place of 500 (scale `cpu`), except where a study has all 500. The paper does not "
         "name the network, epochs, batch size, learning rate or rare classes: `simple_cnn` and 5 epochs are ours, and "
         "rare classes 0, 2 and 4 are those of CLIMB's code, which fit the printed accuracies "
         "([why](../how-to/reproduce.md)).",
@@ -90,8 +90,8 @@ agree within two points. Seconds in the records were measured while the machine 
 
 """.splitlines()
 
-ARMS = """The arms: `baseline` is the algorithm alone, `fedrela` the same with FedReLa. `-drop`: the learning rate is
-divided by ten from the round of re-labelling on, as the official code does with FedReLa only. `random`: as
+ABOUT_ARMS = """The arms: `baseline` is the algorithm alone, `fedrela` the same with FedReLa. `-drop`: the learning
+rate is divided by ten from the round of re-labelling on, as the official code does with FedReLa only. `random`: as
 many labels move between the same classes, but of random samples. The headline accuracy is the overall one,
 or the balanced one where the test set is imbalanced. IR and IF: the largest class over the smallest (step,
 long tail). alpha: the smaller, the more clients differ.
@@ -140,8 +140,10 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     main = [gain for gain in all_gains(studies, ("fashion-mnist", "cifar-10", "cifar-100", "tables")) if plain(gain)]
     main = [gain for gain in main if gain[0].name not in PLAIN and not gain[0].name.endswith(REMEDIES)]
     rows = []
-    first = {(study.name, arms["baseline"][0]["baseline"]): (study, name, arms) for study, name, arms in reversed(main)}
-    for study, name, arms in reversed(first.values()):
+    first: dict[tuple[str, str], Gain] = {}
+    for gain in main:
+        first.setdefault((gain[0].name, gain[2]["baseline"][0]["baseline"]), gain)
+    for study, name, arms in first.values():
         for word, metric in (("rare", rare(study)), (headline(study), headline(study))):
             found = difference(arms, "baseline", "fedrela", metric)
             rows.append((f"{study.short}, {name}: {word}", found.mean, found.low, found.high))
@@ -163,7 +165,7 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     yield f"- **For whom?** {for_whom(studies)}"
     yield f"- **Where not?** {where_not(studies)}"
     yield ""
-    yield from ARMS
+    yield from ABOUT_ARMS
     yield from remedy_table(studies)
     yield from contents(studies)
     yield from advice(studies)
@@ -246,7 +248,7 @@ def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
     yield from table(["study", "model and remedy", "plain", "remedy", "FedReLa", "FedReLa minus remedy"], rows)
 
 
-def runs(arms: Arms) -> tuple[str, ...]:
+def run_digests(arms: Arms) -> tuple[str, ...]:
     """Return what identifies the runs of a row: several studies have the default setting."""
     return tuple(cell["weights_sha256"] for arm in ("baseline", "fedrela") for cell in arms[arm])
 
@@ -254,7 +256,7 @@ def runs(arms: Arms) -> tuple[str, ...]:
 def where_not(studies: Sequence[Study]) -> str:
     """Say in how many settings the headline accuracy falls, and name the worst."""
     harm = {
-        runs(arms): (study, name, arms) for study, name, arms in all_gains(studies, ("harm", "sensitivity"))
+        run_digests(arms): (study, name, arms) for study, name, arms in all_gains(studies, ("harm", "sensitivity"))
     }.values()
     if not harm:
         return "Not measured yet."

@@ -70,6 +70,17 @@ def test_smote_on_features_trains_the_head_on_made_ones_too():
     assert np.isfinite(made.model.collect()).all()
 
 
+def test_smote_on_features_uses_the_loss_of_the_run():
+    trained = {}
+    for loss in ("cross_entropy", "balanced_softmax"):
+        for algorithm in (FedAvg(), Smote(space="features")):
+            context = turn_of(loss=loss, batch_size=18, lr=0.1)
+            algorithm.client(context)
+            trained[algorithm.name, loss] = context.model.collect().copy()
+    made = [trained["smote", loss] - trained["fedavg", loss] for loss in ("cross_entropy", "balanced_softmax")]
+    assert not np.allclose(*made, atol=1e-6), "what made features add depends on the loss, too"
+
+
 def test_weights_of_classes():
     assert class_weights(torch.tensor([6.0, 2.0, 0.0])).tolist() == pytest.approx([8 / 12, 2.0, 0.0])
     assert class_weights(torch.tensor([6.0, 2.0, 0.0]), 0.0).tolist() == [1.0, 1.0, 0.0]

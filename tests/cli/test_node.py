@@ -8,7 +8,9 @@ import subprocess
 import pytest
 
 from fedrela.experiment import run as carry_out
-from fedrela.experiment.load import config_toml, load_config, parse_config
+from fedrela.experiment.disclosure import preview_at_node
+from fedrela.experiment.load import config_toml, load_config, load_node, parse_config
+from fedrela.experiment.node_samples import load_samples
 from fedrela.experiment.split import split
 
 TEXT = """
@@ -68,6 +70,18 @@ def test_a_preview_with_a_given_model(run, parts, tmp_path):
     assert done.code == 0, done.err
     assert "expected moves" in done.out
     assert "agreement of the model with the labels" in done.out
+
+
+@pytest.mark.parametrize(("policy", "moves"), [("", True), ("enabled = false", False), ("min_agreement = 1.0", False)])
+def test_a_preview_heeds_the_policy(parts, tmp_path, policy, moves):
+    config = load_config(parts / "config.toml")
+    carry_out(config, out=tmp_path / "run")
+    folder = shutil.copytree(parts / "nodes" / "node-01", tmp_path / "node")
+    text = (folder / "node.toml").read_text().partition("[policy]")[0]
+    (folder / "node.toml").write_text(f"{text}\n[policy]\n{policy}\n")
+    node = load_node(folder / "node.toml")
+    found = preview_at_node(config, node, load_samples(node, config), 1, tmp_path / "run")
+    assert bool(found.into.any()) is moves
 
 
 def test_data_that_do_not_fit_are_one_line(run, parts, tmp_path):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Class = int | str
 Pairs = tuple[tuple[Class, Class], ...]
 PAIRS = "a list of pairs of classes [from, to]"
+ROWS = "a list of rows, by number or id"
 
 
 def check_pairs(value: Any) -> Pairs:
@@ -60,7 +61,7 @@ def _check_keep(value: Any) -> tuple[int | str, ...] | NDArray[np.bool_]:
         return value
     rows = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(rows, list | tuple | set | frozenset):
-        raise ArgumentError(f"expected a list of rows, by number or id, got {shown(value)}")
+        raise ArgumentError(f"expected {ROWS}, got {shown(value)}")
     for i, row in enumerate(rows):
         if not isinstance(row, str) and (type(row) is not int or row < 0):
             raise ArgumentError(f"expected a row number >= 0 or an id, got {shown(row)}", item=(i,))
@@ -98,7 +99,7 @@ class Limits(Options):
         (), "moves that may not happen, as pairs of classes [from, to]", check=check_pairs, form=PAIRS
     )
     keep: Any = option(  # noqa: RUF009
-        (), "rows whose labels are verified and stay", check=_check_keep, form="a list of rows, by number or id"
+        (), "rows whose labels are verified and stay", check=_check_keep, form=ROWS
     )
     absent: bool = option(True, "whether samples may move into a class that the client does not have")
     class_tau: Mapping[str, float] | None = option(
@@ -110,7 +111,7 @@ class Limits(Options):
 
     def check_no_array(self) -> None:
         """Raise if `allowed` or `keep` is an array of booleans, which a file cannot hold."""
-        for limit, form in (("allowed", PAIRS), ("keep", "a list of rows, by number or id")):
+        for limit, form in (("allowed", PAIRS), ("keep", ROWS)):
             if isinstance(getattr(self, limit), np.ndarray):
                 raise ArgumentError(f"expected {form}, got booleans", argument=limit)
 

@@ -144,7 +144,6 @@ def preview(
     if not isinstance(taus, Iterable):
         raise ArgumentError(f"expected a list of fractions, got {taus!r}", argument="taus")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])
-    ids = tuple(map(str, ids))
     inputs = check_inputs(posterior, labels, RelabelOptions(**options), num_classes, eligible, class_names, ids)
     flow = np.zeros((values.size, inputs.C, inputs.C))
     if inputs.refusal is not None:

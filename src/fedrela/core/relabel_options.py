@@ -229,7 +229,7 @@ def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = F
         explicit = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
         merged = sorted([*explicit, *parameters], key=lambda each: each.kind)
         # inspect reads the attribute from any function, but the type of functions does not declare it.
-        function.__signature__ = signature.replace(parameters=merged)  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=merged)  # type: ignore[attr-defined]  # read by inspect
         return function
 
     return show

@@ -179,7 +179,6 @@ def relabel(
     >>> done.labels.tolist(), done.moved.tolist()
     ([0, 0, 0, 1, 1], [3])
     """
-    ids = tuple(map(str, ids))
     inputs = check_inputs(posterior, labels, RelabelOptions(**options), num_classes, eligible, class_names, ids)
     shape = (inputs.y.size, inputs.C)
     rng = checks.check_seed(seed)
@@ -189,6 +188,7 @@ def relabel(
     chosen = cap(candidates, drawn, int(inputs.options.max_fraction * inputs.y.size))
     index, new = candidates.sample[chosen], candidates.target[chosen]
     refusal = inputs.refusal
+    repeatable = int(seed) if uniforms is None and isinstance(seed, int | np.integer) else None
     ledger = Ledger(
         original=inputs.y,
         num_classes=inputs.C,
@@ -198,12 +198,11 @@ def relabel(
         posterior=inputs.Q[index, new].astype(np.float64) if index.size else np.empty(0),
         z=candidates.score[chosen],
         rho=candidates.rho[chosen],
-        options=inputs.as_record()
-        | {"seed": int(seed) if uniforms is None and isinstance(seed, int | np.integer) else None},
+        options=inputs.as_record() | {"seed": repeatable},
         notes=() if refusal else _notes(candidates, inputs.y, capped=chosen.size < drawn.size),
         refusal=str(refusal) if refusal else None,
         class_names=tuple(class_names),
-        ids=ids,
+        ids=inputs.ids,
     )
     row, threshold = refusal.index if refusal else None, candidates.threshold
     return Relabelling(ledger.labels, index, threshold, candidates.varpi, ledger.refusal, row, ledger, candidates)
@@ -219,6 +218,7 @@ class Inputs:
     options: RelabelOptions
     allowed: NDArray[np.bool_] | None
     eligible: NDArray[np.bool_] | None
+    ids: tuple[str, ...]
     refusal: checks.Refusal | None
 
     def candidates(self, options: RelabelOptions, rng: np.random.Generator) -> Candidates:
@@ -254,7 +254,7 @@ def check_inputs(
     ids: Sequence[str],
 ) -> Inputs:
     """Check all arguments: raise if one is wrong, record a refusal if a value is bad."""
-    y = checks.as_labels(labels)
+    y, names = checks.as_labels(labels), tuple(map(str, ids))
     Q = checks.as_array("posterior", posterior)
     if Q.ndim > 0 and Q.shape[0] != y.size:
         raise ArgumentError(f"posterior and labels differ in length: {Q.shape[0]} and {y.size}")
@@ -262,7 +262,7 @@ def check_inputs(
     C = max(width, 1) if num_classes is None else check_integer("num_classes", num_classes)
     if np.iinfo(y.dtype).max < C - 1:  # a moved label would overflow
         raise ArgumentError(f"{y.dtype} cannot hold class {C - 1}; use a wider integer dtype", argument="labels")
-    for name, texts, size in (("class_names", class_names, C), ("ids", ids, y.size)):
+    for name, texts, size in (("class_names", class_names, C), ("ids", names, y.size)):
         if len(texts) and (len(texts) != size or len(set(texts)) != size):
             raise ArgumentError(
                 f"expected {size} distinct strings, got {len(set(texts))} in {len(texts)}", argument=name
@@ -273,9 +273,9 @@ def check_inputs(
     allowed = options.allowed_moves(C)
     may_move = None if eligible is None else checks.check_array("eligible", eligible, (y.size,), np.bool_)
     if len(options.keep):
-        may_move = ~options.kept_rows(y.size, ids) & (True if may_move is None else may_move)
+        may_move = ~options.kept_rows(y.size, names) & (True if may_move is None else may_move)
     refusal = checks.refuse_posterior(Q, C) or checks.refuse_labels(y, C)
-    return Inputs(Q, y, C, options, allowed, may_move, refusal)
+    return Inputs(Q, y, C, options, allowed, may_move, names, refusal)
 
 
 def _notes(candidates: Candidates, y: NDArray[Any], *, capped: bool) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fedrela.core import Preview, preview
 from fedrela.core.equations import agreement
+from fedrela.core.limits import eligible_by_agreement
 from fedrela.core.previews import TAUS
 from fedrela.core.relabel_options import PreviewKeywords
 from fedrela.engine.client import ClientRunner
@@ -97,6 +98,6 @@ def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, clie
     keywords = {name: each for name, each in plan.keywords(client).items() if name in PreviewKeywords.__annotations__}
     taus = sorted({*TAUS, plan.tau_of(client)})
     found = np.asarray(Q)
-    may_move = plan.enabled and not agreement(found, samples.y_train) < plan.min_agreement
-    eligible = np.full(len(found), may_move)
+    confirmed = agreement(found, samples.y_train) if plan.enabled else -1.0
+    eligible = eligible_by_agreement(confirmed, plan.min_agreement, len(found))
     return preview(found, samples.y_train, taus, num_classes=Q.shape[1], eligible=eligible, **keywords)

@@ -205,6 +205,9 @@ def serve(
     from fedrela.flower.executor import FlowerExecutor
 
     check_servable(config)
+    if private and run_status(out) is RunStatus.DONE:  # its nodes need not score it again
+        check_same_config(RunFolder.open(out), config)
+        return Result.load(out)
     keys = {} if config.federation is None else config.federation.keys
     numbers = {federation_of(config).nodes.index(name): key for name, key in keys.items()} if private else {}
     executor = FlowerExecutor(
@@ -212,9 +215,6 @@ def serve(
     )
     if private:
         executor.roster.clients = range(len(federation_of(config).nodes))
-    if private and run_status(out) is RunStatus.DONE:  # its nodes need not score it again
-        check_same_config(RunFolder.open(out), config)
-        return Result.load(out)
     federation = _server_part(config, executor, out, data) if private else None
     with begin_or_resume(config, out=out, executor=executor, federation=federation) as recorded:
         if not private:

@@ -166,7 +166,7 @@ def relabelling_record(problem: Problem, state: ServerState, ledgers: dict[int, 
 
 def _largest_tau(ledger: Ledger) -> float:
     own: Mapping[str, float] = ledger.options.get("class_tau") or {}
-    return max(float(ledger.options.get("tau", 0.0)), *own.values(), 0.0)
+    return max([float(ledger.options.get("tau", 0.0)), *own.values()])
 
 
 def _counts(labels: NDArray[np.int64]) -> list[list[int]]:

@@ -9,7 +9,6 @@ effect.
 from __future__ import annotations
 
 import io
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -50,12 +49,11 @@ from fedrela.flower.codec import (
     as_reply,
     read_task,
 )
+from fedrela.flower.mod import LOG
 from fedrela.metrics import score
 from fedrela.models.runtime import one_thread
 from fedrela.options import options_of
 from fedrela.records import Failure, FailureKind, Upload
-
-LOG = logging.getLogger("flwr.fedrela")  # shown in the client's log
 
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 34  # bytes of a file

@@ -108,8 +108,11 @@ class Roster:
         elif key is not None and not verified(key, answer.get("signature"), proof):
             problem = self._rejected[client] = "a node without its key claimed to be it"
         elif problem := self._refusal(answer):
-            (self.refused if other == node else self._rejected)[client] = problem  # a node that takes part stays
-            self._refusing |= {node} if other == node else set()
+            if other != node:  # the one that takes part stays
+                self._rejected[client] = problem
+            else:
+                self.refused[client] = problem
+                self._refusing.add(node)
         else:
             self._rejected.pop(client, None)
             self.refused.pop(client, None)

@@ -106,14 +106,15 @@ class RelabeledDataset(Dataset[Any]):
             return value
         if name == "tensors":
             return self._part(value, np.arange(len(self)))
-        if not isinstance(value, Sized) or len(value) != len(self):
-            return value
-        others = (getattr(self._data, other, None) for other in KEYS if other != name)
-        is_own = self._is_own(value)
-        known = any(
-            isinstance(other, Sized) and len(other) == len(self) and self._is_own(other).all() for other in others
-        )
-        return value if known and not is_own.all() else self._column(value, is_own)
+        columns = {key: getattr(self._data, key, None) for key in KEYS}
+        is_own = {
+            key: self._is_own(each)
+            for key, each in columns.items()
+            if isinstance(each, Sized) and len(each) == len(self)
+        }
+        if name not in is_own or (not is_own[name].all() and any(each.all() for each in is_own.values())):
+            return value  # no column, or another one is the label
+        return self._column(value, is_own[name])
 
     def _is_own(self, column: Any) -> NDArray[np.bool_]:
         """Whether the values of a column are the original labels, for each row."""

@@ -177,7 +177,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         if not hasattr(self.estimator, "predict_proba"):
             what = f"expected a classifier with predict_proba, got {type(self.estimator).__name__}"
             raise ArgumentError(f"{what}; CalibratedClassifierCV of scikit-learn adds it", argument="estimator")
-        if self.cv is not None:
+        if folds is not None:
             found = cross_val_predict(clone(self.estimator), X, y, cv=folds, method="predict_proba")
             return found, np.unique(y)
         estimator = self.estimator

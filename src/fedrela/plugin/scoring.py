@@ -173,7 +173,7 @@ def _arguments(batch: Any, label: LabelKey | None) -> str:
 
 def _inputs_at(batch: Any, label: LabelKey | None) -> int:
     """Return the position of the inputs in a batch: the first, unless that is the label's."""
-    return int(label == 0 or (isinstance(label, int) and label < 0 and label == -len(batch)))
+    return int(label is not None and label in (0, -len(batch)))
 
 
 def _call(model: nn.Module, batch: Any, label: LabelKey | None) -> Any:

@@ -161,12 +161,5 @@ def _moves(found: Audit) -> list[Block]:
         blocks += [Pictures(pictures)] if pictures else []
         blocks += [Text(f"{plural(missing, 'row')} of them have no picture with their id.", "muted")] if missing else []
     columns = ("id", "label", "would become", "posterior", "rho")
-    return [
-        *blocks,
-        Table(
-            columns,
-            rows,
-            columns[:3],
-            "Posterior: the model's probability of the new class. rho: the probability that the row is drawn for it.",
-        ),
-    ]
+    caption = "Posterior: the model's probability of the new class. rho: the probability that the row is drawn for it."
+    return [*blocks, Table(columns, rows, columns[:3], caption)]

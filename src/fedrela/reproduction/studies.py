@@ -41,8 +41,9 @@ from fedrela.text import plural
 
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
 LIMIT = 1 << 24  # bytes of any of these
-NOT_OF_A_RUN = ("compare", "sweep", "selection", "engine", "report")  # tables and keys that no single run depends on
-NOT_OF_A_TABLE_RUN = ("protocol", "seeds", "every")  # nor does any run of a table of the paper
+NOT_OF_A_RUN = (  # tables and keys that no single run depends on
+    "compare", "sweep", "selection", "engine", "report", "protocol", "seeds", "every",
+)  # fmt: skip
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
 CURVE = 20  # points of accuracy over rounds that a record keeps, about
 VALIDATION_KEYS = ("overall", "balanced", "groups")  # of the accuracies on the clients' validation samples
@@ -102,7 +103,7 @@ class Study:
             named = (config.compare.baselines if config.compare else None) or ()
             labels = {each.label: table["compare"]["baselines"][i] for i, each in enumerate(named)}
         chosen = Study(self.folder.parent / str(table["selection"])).choice() if "selection" in table else {}
-        shared = {key: value for key, value in table.items() if key not in (*NOT_OF_A_RUN, *NOT_OF_A_TABLE_RUN)}
+        shared = {key: value for key, value in table.items() if key not in NOT_OF_A_RUN}
         seeds, found = list(dict.fromkeys(cell.seed for cell in cells)), {}
         for cell in sorted(cells, key=lambda cell: seeds.index(cell.seed)):
             if len(chosen) > 1 and cell.baseline not in chosen:

@@ -141,16 +141,14 @@ def check_bytes(dtype: np.dtype[Any], where: str) -> None:
         raise DataError(f"{where}: expected images of uint8 (0 to 255), got {dtype}; convert them first")
 
 
-def as_float32(column: NDArray[Any], where: str) -> NDArray[np.float32]:
-    """Return a column as float32; raise if that cannot tell its values apart, as those of timestamps in seconds."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        single = column.astype(np.float32)
-        if column.dtype.itemsize > 4 and column.size and column.dtype.kind in "iuf":
-            exact = column.astype(np.float64)
+def refuse_rounding(column: NDArray[Any], single: NDArray[np.float32], where: str) -> None:
+    """Raise if a column as float32 no longer tells its values apart, as those of timestamps in seconds."""
+    if column.dtype.itemsize > 4 and column.size and column.dtype.kind in "iuf":
+        exact = column.astype(np.float64)
+        with np.errstate(invalid="ignore"):
             spread, error = np.ptp(exact), np.abs(single - exact).max()
-            if error > spread / 1000 and spread > 1e-9 * np.abs(exact).max():
-                raise DataError(f"{where}: 32-bit numbers cannot tell its values apart; subtract the smallest of them")
-    return single
+        if error > spread / 1000 and spread > 1e-9 * np.abs(exact).max():
+            raise DataError(f"{where}: 32-bit numbers cannot tell its values apart; subtract the smallest of them")
 
 
 def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
@@ -164,7 +162,7 @@ def table_rows(values: NDArray[Any], where: str) -> NDArray[np.float32]:
         i, j = (int(k) for k in np.argwhere(~finite)[0])
         raise DataError(f"{where}: row {i}, column {j}: expected a finite number, got {values[i, j]}")
     for j in range(values.shape[1]):
-        as_float32(values[:, j], f"{where}: column {j}")
+        refuse_rounding(values[:, j], rows[:, j], f"{where}: column {j}")
     return rows
 
 

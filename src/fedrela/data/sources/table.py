@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
-from fedrela.data.sources.arrays import as_float32
+from fedrela.data.sources.arrays import refuse_rounding
 from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, named_file, read_npy
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
@@ -328,7 +328,8 @@ class Features:
         """Add one column."""
         self.names.append(name)
         self.numeric.append(numeric)
-        self.columns.append(as_float32(column, f"column {name[:40]!r}"))
+        self.columns.append(column.astype(np.float32))
+        refuse_rounding(column, self.columns[-1], f"column {name[:40]!r}")
 
     def add_category(self, name: str, values: list[str]) -> None:
         """Add one column per value of the training rows; a value that only test rows have is all zeros."""
