@@ -14,6 +14,7 @@ from fedrela.algorithms.reweight import Reweight, class_weights
 from fedrela.algorithms.smote import Smote
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.engine.round import next_round
+from fedrela.errors import ArgumentError
 from fedrela.models import Classifier
 from helpers.contexts import client_context
 from helpers.engine_federations import Made
@@ -60,6 +61,13 @@ def test_smote_is_repeatable_and_other_in_another_round():
     one, two, three = (Smote().prepare(context).inputs.numpy() for context in (first, again, later))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, three)
+
+
+def test_smote_in_the_space_of_inputs_refuses_augmentation():
+    context = turn_of()
+    context.samples.view = lambda images, rng: images
+    with pytest.raises(ArgumentError, match="synthetic images cannot be augmented"):
+        Smote(space="inputs").prepare(context)
 
 
 def test_smote_on_features_trains_the_head_on_made_ones_too():

@@ -72,6 +72,10 @@ name = «{}                            | name: expected one of
 «beta = 0.5                           | beta: server 'average' does not use it; leave it out
 server = "momentum"; «eps = 0.1       | eps: server 'momentum' does not use it; leave it out
 name = "climb"; core = "fedavg"; «eta = 1.0 | eta: core 'fedavg' does not use it; leave it out
+name = "ratioloss"; rule = "port"; «dominance = 0.5 | dominance: rule 'port' does not use it; leave it out
+name = "fedloge"; scored = "frame"; «norm = 2.0 | norm: scored 'frame' does not use it; leave it out
+name = "creff"; retrain_epochs = 0; «match_lr = 0.5 | match_lr: retrain_epochs 0 does not use it; leave it out
+name = "fedyoyo"; views = "none"; «lam = 4.0 | lam: views 'none' does not use it; leave it out
 name = "fedprox"; «Mu = 0.1           | Mu: unknown key; nearest: mu
 name = "fedprox"; «mus = 0.1          | mus: unknown key; nearest: mu
 name = "fedprox"; «alpha = 0.1        | alpha: unknown key;

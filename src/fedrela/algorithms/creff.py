@@ -47,6 +47,11 @@ class CreffParams(Options):
     repeats: int = option(10, "random draws over which a client's class gradient is averaged", ge=1)
     images: int = option(32, "largest number of samples per draw", ge=1)
 
+    def unused(self) -> dict[str, str]:
+        """Return the options of re-training, if there is none."""
+        others = ("match_steps", "match_lr", "retrain_lr", "retrain_batch") if not self.retrain_epochs else ()
+        return dict.fromkeys(others, "retrain_epochs 0 does not use it")
+
 
 def head_gradients(features: Tensor, labels: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
     """Return the gradient of the mean CE in W and b, for features (..., m, d): (softmax - one-hot)' f / m.

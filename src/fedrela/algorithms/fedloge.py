@@ -43,6 +43,10 @@ class FedLogeParams(Options):
     scored: str = option("global", "the auxiliary head realigned, or the training frame", choices=("global", "frame"))
     local_classes: str = option("all", "classes of a personal model: all, or the client's own", choices=("all", "own"))
 
+    def unused(self) -> dict[str, str]:
+        """Return the norm of the auxiliary head, if that head is not scored."""
+        return {"norm": "scored 'frame' does not use it"} if self.scored == "frame" else {}
+
 
 class FedLoge(Algorithm):
     """Trains features through a sparse ETF and realigns the norms of the heads."""

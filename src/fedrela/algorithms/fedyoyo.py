@@ -48,6 +48,11 @@ class FedYoyoParams(Options):
     prior_mix: str = option("once", "once per round, or per batch (code)", symbol="q", choices=("once", "recursive"))
     views: str = option("augmented", "weak and strong augmentation, or none", choices=("augmented", "none"))
 
+    def unused(self) -> dict[str, str]:
+        """Return the options of the self-distillation, if there is only one view to distil."""
+        others = ("lam", "warmup", "temperature") if self.views == "none" else ()
+        return dict.fromkeys(others, f"views {self.views!r} does not use it")
+
 
 def effective_sums(features: Tensor, labels: Tensor, batches: list[NDArray[np.int64]], classes: int) -> NDArray[Any]:
     """Return per class the sum over batches of 1 / (mean pairwise cosine of its centred features).

@@ -51,6 +51,11 @@ class RatioLossParams(Options):
     dominance: float = option(0.8, "largest change of a weight by other classes, relative to the strongest", gt=0, le=1)
     weighting: str = option("per_sample", "as_run (code): mean(alpha_y) mean(CE)", symbol="alpha_y", choices=WEIGHTINGS)
 
+    def unused(self) -> dict[str, str]:
+        """Return the options of the official rule, if the port's is chosen."""
+        others = ("probe_epochs", "probe_batch", "dominance") if self.rule == "port" else ()
+        return dict.fromkeys(others, f"rule {self.rule!r} does not use it")
+
 
 def ratio_loss(logits: Tensor, labels: Tensor, alpha: Tensor, weighting: str = "per_sample") -> Tensor:
     """Return the mean of alpha_y CE, or the official product of two means.

@@ -58,6 +58,8 @@ class Smote(Algorithm):
         if self._in_features(context):
             return context.samples
         samples = context.samples
+        if samples.view is not None:
+            raise ArgumentError("smote: synthetic images cannot be augmented; space = 'features', or no augment")
         real = samples.scaled(slice(None)).cpu().numpy()
         flat, labels = self._fill(context, real.reshape(len(real), -1))
         inputs = torch.from_numpy(flat.reshape(-1, *real.shape[1:]))
