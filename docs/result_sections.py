@@ -56,7 +56,7 @@ def convergence(study: Study) -> str:
 
 
 def choice(study: Study) -> Iterator[str]:
-    """Write the validation accuracies of a selection, and mark what they chose."""
+    """Write the validation accuracies of a selection, and mark the highest."""
     rows = []
     for baseline in dict.fromkeys(row[0] for row in study.rows):
         found = {
@@ -66,7 +66,7 @@ def choice(study: Study) -> Iterator[str]:
         }
         best = max(found, key=lambda values: found[values].mean or 0)
         for values, validation in found.items():
-            mark = "chosen" if values == best else ""
+            mark = "highest" if values == best else ""
             rows.append([baseline, values, str(len(validation.values)), spread_text(validation.as_record()), mark])
     yield from table(["baseline", "setting", "seeds", "balanced accuracy on validation samples", ""], rows)
 
