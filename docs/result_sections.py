@@ -127,6 +127,9 @@ PRINTED = {  # by study: the table of the paper, and axes that all its rows have
     "fmnist-alpha": ("ablation", {}),
     "cifar10-lt": ("lt", {"dataset": "CIFAR-10", "IF": "100", "alpha": "0.3"}),
     "cifar-protocols": ("lt", {}),
+    "cifar100-k10": ("lt", {"dataset": "CIFAR-100", "IF": "100", "alpha": "0.1"}),
+    "cifar100-k50": ("cifar100_lt_clients", {"clients": "50"}),
+    "cifar100-k100": ("cifar100_lt_clients", {"clients": "100"}),
 }
 PUBLISHED_ROUNDS = 500
 AXES: dict[str, tuple[str, Callable[[Any], str]]] = {  # by swept key: the axis, and how the paper writes its values
@@ -148,15 +151,15 @@ COMPARED = (  # arms whose difference stands beside the paper's, and whether it 
 def printed(study: Study) -> Iterator[list[str]]:
     """Yield accuracies without and with FedReLa: as the paper prints them, and as measured at the same place."""
     name, fixed = PRINTED[study.name]
-    published = {
-        (frozenset(cell.at.items()), cell.arm): cell.published for cell in paper_table(name).cells if not cell.doubtful
-    }
+    cells = paper_table(name).cells
+    published = {(_place(cell.at), cell.arm): {} if cell.doubtful else cell.published for cell in cells}
     for (baseline, text), arms in study.rows.items():
         values = next(iter(arms.values()))[0]["values"]
-        method = "FedLOGE" if baseline == "FedLoGe" else baseline
         axes = {key: AXES.get(key, (key, str)) for key in values if key != "protocol"}
-        at = {**fixed, **{axis: write(values[key]) for key, (axis, write) in axes.items()}, "method": method}
-        pair = [published.get((frozenset(at.items()), arm), {}) for arm in ("baseline", "+FedReLa")]
+        at = {**fixed, **{axis: write(values[key]) for key, (axis, write) in axes.items()}, "method": baseline}
+        if (_place(at), "baseline") not in published:
+            continue
+        pair = [published.get((_place(at), arm), {}) for arm in ("baseline", "+FedReLa")]
         shares = [[each[metric] / 100 if metric in each else None for each in pair] for metric in study.metrics]
         yield [baseline, text, "printed", *(change(*each) for each in shares)]
         for words, base, treated, best in COMPARED:
@@ -164,6 +167,10 @@ def printed(study: Study) -> Iterator[list[str]]:
             if all(scored):
                 means = [[spread(cells, metric).mean for cells in scored] for metric in study.metrics]
                 yield [baseline, text, words, *(change(*each) for each in means)]
+
+
+def _place(at: dict[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset((axis, value.lower()) for axis, value in at.items())  # FedLoGe is also printed as FedLOGE
 
 
 def best_rounds(cells: list[Cell]) -> list[Cell]:
