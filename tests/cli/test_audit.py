@@ -47,6 +47,8 @@ def test_the_most_probable_moves_by_id(run, clinic):
     order = np.argsort(-expected.max(axis=1), kind="stable")[:5]
     rows = [row for row in cells((clinic.folder / "clinic.audit.html").read_text()) if row and row[0].startswith("p")]
     assert [row[:3] for row in rows] == [[f"p{i}", NAMES[clinic.labels[i]], NAMES[expected[i].argmax()]] for i in order]
+    shown = [[clinic.posterior[i, expected[i].argmax()], expected[i].max()] for i in order]
+    assert [row[3:5] for row in rows] == [[f"{value:.3f}" for value in pair] for pair in shown]
 
 
 def test_thumbnails_of_a_folder(run, clinic):

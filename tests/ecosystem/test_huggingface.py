@@ -18,7 +18,7 @@ from pathlib import Path
 import datasets, numpy as np
 from PIL import Image
 from fedrela.data.sources import load
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment import run
 from fedrela.testing import check_source
 
@@ -42,12 +42,21 @@ one, two = load(name, folder / "table"), load(name, folder / "images", size=8)
 check_source(lambda: load(name, folder / "table"))
 result = run({"data": {"source": name, "root": str(folder / "table"), "partition": {"kind": "iid", "clients": 3}},
     "model": {"name": "logistic"}, "train": {"rounds": 3}, "relabel": {"start": 2}}, out=folder / "run", workers=1)
+refused = []
+for kind, wrong in {"deep": Image.fromarray(np.full((9, 7), 40_000, np.uint16)), "missing": None}.items():
+    bad = datasets.Dataset.from_dict({"image": [*pictures[:9], wrong], "label": [0, 1] * 5})
+    bad = bad.cast_column("image", datasets.Image())
+    datasets.DatasetDict({"train": bad, "test": bad}).save_to_disk(folder / kind)
+    try:
+        load(name, folder / kind, size=8)
+    except DataError as error:
+        refused.append(str(error).split(": ", 1)[1])
 try:
     load(name, folder / "table", partitioner="iid")
 except ArgumentError as error:
     same = (two.x_test[3] == np.moveaxis(np.asarray(pictures[3].resize((8, 8))), 2, 0)).all().item()
     print(json.dumps([one.class_names, one.feature_names, len(one.y_train), two.x_train.shape, two.x_test.shape, same,
-        result.rounds, str(error)]))
+        result.rounds, str(error), *refused]))
 """
 PARTITIONED = """
 def sizes(**options):
@@ -85,7 +94,10 @@ def found(request, tmp_path) -> list:
 @pytest.mark.parametrize("found", [(["datasets"], ALONE)], indirect=True, ids=["datasets"])
 def test_tables_and_images(found):
     message = "partitioner: flwr-datasets: is not installed; run `pip install flwr-datasets`"
-    assert found == [["cat", "dog", "owl"], ["a", "b", "ward"], 112, [30, 3, 8, 8], [8, 3, 8, 8], True, 3, message]
+    deep = "column 'image': image 9: expected 8 bits per channel, got mode I;16; convert it first"
+    missing = "column 'image': image 9: is missing"
+    assert found[:5] == [["cat", "dog", "owl"], ["a", "b", "ward"], 112, [30, 3, 8, 8], [8, 3, 8, 8]]
+    assert found[5:] == [True, 3, message, deep, missing]
 
 
 @pytest.mark.parametrize("found", [(["datasets", "flwr-datasets"], PARTITIONED)], indirect=True, ids=["flwr-datasets"])

@@ -109,6 +109,8 @@ def _samples(
     if image is not None or images:
         column, found = image or images[0], [each for part in parts for each in part[image or images[0]]]
         for row, each in enumerate(found):
+            if each is None:
+                raise DataError(f"{where}: column {column!r}: image {row}: is missing")
             if each.mode in DEEP_MODES:
                 what = f"{where}: column {column!r}: image {row}: expected 8 bits per channel, got mode {each.mode}"
                 raise DataError(f"{what}; convert it first")
