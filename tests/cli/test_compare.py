@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -148,6 +149,48 @@ def test_where_every_baseline_fails_one_line_says_why(run):
     done = run("compare", write(compare={"seeds": 1, "baselines": [bad], "arms": ["baseline"]}), "--out", "o")
     assert done.code == 5  # as `fedrela run` ends where too few clients took part
     assert done.err.startswith("fedrela: o: no baseline could be run: ")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_baseline_that_cannot_begin_is_left_out_and_the_others_run(run, workers):
+    wanted = {"seeds": 1, "baselines": ["fedavg", "fedyoyo", "fedprox"], "arms": ["baseline", "fedrela"]}
+    done = run("compare", write(compare=wanted), "--out", "o", "--workers", workers)
+    why = "fedyoyo: expected uint8 images to augment, got other samples"
+    assert done.code == 1
+    assert done.err.startswith(f"fedrela: FedYoYo: left out because one of its runs failed: {why}\n")
+    assert "FedProx: FedReLa against baseline" in done.out
+
+
+def test_where_no_run_can_begin_its_reason_stands_alone(run):
+    done = run("compare", write(compare={"seeds": 2, "baselines": ["fedyoyo"]}), "--out", "o")
+    assert (done.code, done.err) == (2, "fedrela: fedyoyo: expected uint8 images to augment, got other samples\n")
+
+
+@pytest.mark.parametrize("more", [["--arms", "baseline,fedrela,random"], ["--seeds", "2"]])
+def test_other_data_are_not_compared_with_those_of_finished_runs(run, more):
+    rng = np.random.default_rng(0)
+
+    def write_rows():
+        rows = [f"{rng.normal(label):.4f},{rng.normal():.4f},{'ab'[label]}" for label in [0] * 60 + [1] * 20]
+        Path("rows.csv").write_text("\n".join(["x,y,label", *rows, ""]))
+
+    write_rows()
+    tables = {
+        "data": {
+            "source": "csv", "root": ".", "options": {"file": "rows.csv", "label": "label"}, "imbalance": {"kind": "natural"},
+            "partition": {"kind": "iid", "clients": 3},
+        },
+        "compare": {"seeds": 1, "arms": ["baseline", "fedrela"]},
+    }  # fmt: skip
+    Path("t.toml").write_text(toml_text({**small(), **tables}))
+    assert run("compare", "t.toml", "--out", "o").code == 0
+    before = {path: path.read_bytes() for path in Path("o").rglob("*") if path.is_file() and path.name != "lock"}
+    write_rows()
+    done = run("compare", "t.toml", "--out", "o", *more)
+    assert done.code == 4
+    assert done.err.count("\n") == 1
+    assert ": data differs from what the run started with; " in done.err
+    assert all(path.read_bytes() == content for path, content in before.items() if path.parent != Path("o"))
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -23,11 +23,11 @@ from fedrela.engine.executors.worker import CannotSendError
 from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
-from fedrela.errors import RunFailedError
+from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin_or_resume, run_status
+from fedrela.experiment.runner import begin_or_resume, check_comparable, run_status
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
 from fedrela.runfolder import RunFolder, RunStatus
@@ -116,7 +116,8 @@ class Cell:
 class Segment:
     """The rounds `first` to `last` of one run: of a cell, or of a prefix that cells continue from.
 
-    `prefix` is the folder that it continues from, or None; `cell` is None for a prefix.
+    `prefix` is the folder that it continues from, and `beside` that of a finished run on the same data, or None;
+    `cell` is None for a prefix.
     """
 
     config: Config
@@ -125,6 +126,7 @@ class Segment:
     last: int
     prefix: Path | None
     baseline: str
+    beside: Path | None
     cell: Cell | None = None
 
     @property
@@ -156,7 +158,7 @@ class Grid:
         self.out, self.cells, self.name = Path(out), list(cells), name
         self.store = self.out.parent if shared else self.out
         self._about = {"name": name, "facts": {}, **({"shared": True} if shared else {}), **about}
-        self.failures: dict[str, RunFailedError] = {}
+        self.failures: dict[str, FedrelaError] = {}
 
     def begin(self) -> GridFolder:
         """Write the list of runs to the folder, or check that the folder belongs to the same grid."""
@@ -182,21 +184,31 @@ class Grid:
     def tasks(self) -> list[Segment]:
         """What must be done for all cells, prefixes before the cells that continue from them."""
         families: dict[str, list[Cell]] = {}
+        done = self._finished_by_source()
         for cell in {cell.name: cell for cell in self.cells}.values():
             families.setdefault(address(prefix_config(cell.config)), []).append(cell)
-        return [task for family in families.values() for task in self._family(family)]
+        return [task for family in families.values() for task in self._family(family, done)]
 
-    def _family(self, cells: Sequence[Cell]) -> Iterator[Segment]:
+    def _finished_by_source(self) -> dict[str, Path]:
+        """Return a finished run for each data source; raise if those of one source had different data or packages."""
+        found: dict[str, Path] = {}
+        for cell in filter(self.is_done, self.cells):
+            first = found.setdefault(_source(cell.config), self.place(cell))
+            check_comparable(first, RunFolder.open(self.place(cell)).manifest)
+        return found
+
+    def _family(self, cells: Sequence[Cell], done: Mapping[str, Path]) -> Iterator[Segment]:
         """Yield the tasks of cells that share a prefix: ever longer prefixes, each before the cells that leave it."""
         before, prefix, config = 0, None, prefix_config(cells[0].config)
+        beside = done.get(_source(config))
         name = f"{file_name(config)}-s{config.seed}-{address(config)}"
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
             shared, rounds = prefix_rounds(cell.config), cell.config.train.rounds
             out = self.store / "prefixes" / f"{name}-to-{shared}"
             if shared > before and (len(cells) > 1 or out.is_dir()):
-                yield Segment(config, out, before + 1, shared, prefix, cells[0].baseline)
+                yield Segment(config, out, before + 1, shared, prefix, cells[0].baseline, beside)
                 before, prefix = shared, out
-            yield Segment(cell.config, self.place(cell), before + 1, rounds, prefix, cell.baseline, cell)
+            yield Segment(cell.config, self.place(cell), before + 1, rounds, prefix, cell.baseline, beside, cell)
 
     @property
     def rounds(self) -> int:
@@ -204,7 +216,7 @@ class Grid:
         return sum(task.rounds for task in self.tasks)
 
     def run(self, executor: Executor) -> Iterator[Progress]:
-        """Run what is not done yet, with the folder locked; a failed run is noted in `failures`.
+        """Run what is not done yet, with the folder locked; a run that fails or cannot begin is noted in `failures`.
 
         While at least as many tasks are ready as a pool has workers, each worker does whole tasks, and takes the next
         one as soon as it is done; the remaining tasks run one by one, their clients spread over the workers. Either way
@@ -224,7 +236,7 @@ class Grid:
                     left.remove(task)
                     try:
                         yield from self._carry_out(task, executor)
-                    except RunFailedError as error:
+                    except (RunFailedError, ArgumentError, DataError) as error:
                         self._note(task, error)
 
     def _in_parallel(self, tasks: list[Segment], left: list[Segment], pool: Pool) -> Iterator[Progress]:
@@ -258,12 +270,17 @@ class Grid:
                 elif outcome[0] is not None:
                     yield Progress(task, outcome[0], outcome[1], tuple(left))
 
-    def _note(self, task: Segment, error: RunFailedError) -> None:
+    def _note(self, task: Segment, error: FedrelaError) -> None:
         self.failures[task.out.name] = error.with_traceback(None)  # which would keep the run in memory
 
-    def failure(self, what: str) -> RunFailedError:
-        """Return the error of a grid in which every run failed: `what`, the first reason, the code that all share."""
+    def failure(self, what: str) -> FedrelaError:
+        """Return the error of a grid in which every run failed: `what`, the first reason, the code that all share.
+
+        If no run could begin, all for one reason, it is that one.
+        """
         first, codes = next(iter(self.failures.values())), {error.exit_code for error in self.failures.values()}
+        if not isinstance(first, RunFailedError) and len(set(map(str, self.failures.values()))) == 1:
+            return first
         error = RunFailedError(f"{self.out}: {what}: {first}", exit_code=codes.pop() if len(codes) == 1 else None)
         error.__cause__ = first
         return error
@@ -302,6 +319,8 @@ class Grid:
 
     def _carry_out(self, task: Segment, executor: Executor) -> Iterator[Progress]:
         if task.prefix is not None and (cause := self.failures.get(task.prefix.name)) is not None:
+            if not isinstance(cause, RunFailedError):  # it could not begin, and so cannot this one
+                raise cause
             what = f"the rounds before re-labelling failed: {cause}"
             raise RunFailedError(what, exit_code=cause.exit_code) from cause
         for done in _rounds(task, executor):
@@ -310,7 +329,8 @@ class Grid:
 
 def _rounds(task: Segment, executor: Executor) -> Iterator[RoundResult]:
     """Begin or resume the run of a task, and yield its rounds as they are done."""
-    with begin_or_resume(task.config, out=task.out, executor=executor, prefix=task.prefix) as recorded:
+    started = begin_or_resume(task.config, out=task.out, executor=executor, prefix=task.prefix, beside=task.beside)
+    with started as recorded:
         yield from recorded.rounds(task.last)
         if task.cell is not None:
             recorded.finish()
@@ -330,3 +350,8 @@ def _has_checkpoint(task: Segment) -> bool:
     """Whether a prefix has all its rounds."""
     saved = None if run_status(task.out) is RunStatus.MISSING else RunFolder.open(task.out).load_checkpoint()
     return saved is not None and saved.round == task.last
+
+
+def _source(config: Config) -> str:
+    """Return what identifies the data source of a run."""
+    return json.dumps([config.data.source, config.data.options, config.data.root], default=str, sort_keys=True)

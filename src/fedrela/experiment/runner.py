@@ -106,20 +106,25 @@ class Overrides(TypedDict, total=False):
 @contextlib.contextmanager
 def begin(
     config: Configuration, *, out: str | Path, progress: Progress | None = None, prefix: RunFolder | None = None,
-    **given: Unpack[Overrides],
+    beside: Path | None = None, **given: Unpack[Overrides],
 ) -> Iterator[RecordedRun]:  # fmt: skip
     """Yield a run at its beginning, its folder locked; parameters as for `run`.
 
     `executor` is used instead of one for this run alone; `progress` is called while data are read. `prefix` is a run
-    that is the same up to its newest checkpoint: this one continues from there.
+    that is the same up to its newest checkpoint: this one continues from there. `beside` is the folder of a run with
+    which this one will be compared, so it must have the same data.
     """
     config = as_config(config)
     with one_thread(), contextlib.ExitStack() as stack:
         federation = given.get("federation") or build_data(config, source=given.get("source"), progress=progress)
         made = _make(config, federation, stack, given)
-        manifest = manifest_of(config, federation, made)
+        manifest = manifest_of(config, federation, made).as_record()
+        if prefix is not None:
+            _check_same(prefix.path, {key: prefix.manifest[key] for key in ("packages", "data", "model")}, manifest)
+        if beside is not None:
+            check_comparable(beside, manifest)
         create = RunFolder.create if prefix is None else prefix.fork
-        folder = create(out, manifest.as_record(), run_toml(config), machine_facts(config, made.executor))
+        folder = create(out, manifest, run_toml(config), machine_facts(config, made.executor))
         stack.enter_context(folder.locked())
         yield _restored(config, made, folder)
 
@@ -167,14 +172,15 @@ def begin_or_resume(
     out: str | Path,
     executor: Executor,
     prefix: Path | None = None,
+    beside: Path | None = None,
     federation: PrivateFederation | None = None,
 ) -> contextlib.AbstractContextManager[RecordedRun]:
-    """Start a run, possibly where the run in the folder `prefix` ended, or resume it."""
+    """Start a run as `begin` does, `prefix` being a folder, or resume it."""
     status = run_status(out)
     is_interrupted_fork = status is RunStatus.NEW and prefix is not None  # it is repeated
     if status is RunStatus.MISSING or is_interrupted_fork:
         before = None if prefix is None else RunFolder.open(prefix)
-        return begin(config, out=out, executor=executor, prefix=before, federation=federation)
+        return begin(config, out=out, executor=executor, prefix=before, beside=beside, federation=federation)
     check_same_config(RunFolder.open(out), config)
     return resume(out, executor=executor, federation=federation)
 
@@ -383,14 +389,21 @@ def config_of(folder: RunFolder) -> Config:
     return parse_config({**config.as_table(), "engine": engine}, name=str(folder.path / "config.toml"))
 
 
+def check_comparable(path: Path, manifest: Mapping[str, Any]) -> None:
+    """Raise if the run of a manifest has other data or packages than the one in a folder."""
+    manifests = (RunFolder.open(path).manifest, manifest)
+    wanted, found = ({"packages": each["packages"], "data": each["data"].get("arrays")} for each in manifests)
+    _check_same(path, wanted, found)
+
+
 def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     as_stored = json.loads(json.dumps(found))  # JSON stores tuples as lists
     for key in sorted(wanted, key=lambda key: key != "packages"):  # first, since all else may follow from them
         if wanted[key] != as_stored.get(key):
-            advice = "resuming requires the same, also of your own model or algorithm"
+            advice = "continuing requires the same, also of your own model or algorithm"
             if key == "packages":
                 names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
                 now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)
                 then = ", ".join(f"{name} {wanted[key][name]}" for name in names)
-                raise IntegrityError(f"{path}: {now}, but the run started with {then}; install the same to resume")
+                raise IntegrityError(f"{path}: {now}, but the run started with {then}; install the same to continue")
             raise IntegrityError(f"{path}: {key} differs from what the run started with; {advice}")
