@@ -83,7 +83,7 @@ def test_what_is_recorded_is_not_run_again_even_without_its_run_folder(run):
     assert [cell for cell in cells if cell["seed"] == 1] == json.loads(before)["cells"]
     write(train={"lr": 0.02})
     assert len(Study(folder).remaining()) == 4, "the records are of another configuration"
-    assert run("results", "run", folder, "--seeds", "1").code == 0
+    assert run("results", "run", folder, "--seeds", "1", "--drop").code == 0
     assert len(Study(folder).summary()["cells"]) == 2, "other records are gone"
 
 
@@ -185,6 +185,60 @@ def test_a_selection_gives_each_baseline_its_own_values(run):
     assert "wider: is not among the baselines of select" in run("results", "run", folder).err
     (folder / "study.toml").write_text(f'selection = "select"\n{text}')
     assert {cell.config.model.options["hidden"] for cell in Study(folder).cells if cell.baseline == "wide"} == {(16,)}
+
+
+def test_keys_that_a_baseline_sets_itself_are_not_chosen_by_another_one(run, monkeypatch):
+    sweep = {"sweep": {"train.lr": [0.1], "train.epochs": [2]}, "data": {"validation": 0.3}}
+    write("select", **sweep, compare={"seeds": [9], "arms": ["baseline"]})
+    assert run("results", "run", "results/select").code == 0
+    own = ["fedavg", {"name": "fedprox", "train": {"lr": 0.02}}]
+    folder = write("chosen", compare={"seeds": 1, "arms": ["baseline"], "baselines": own})
+    (folder / "study.toml").write_text(f'selection = "select"\n{(folder / "study.toml").read_text()}')
+    trained = [(cell.baseline, cell.config.train.lr, cell.config.train.epochs) for cell in Study(folder).cells]
+    assert trained == [("FedAvg", 0.1, 2), ("FedProx", 0.02, 2)]
+    monkeypatch.chdir(folder)
+    assert len(Study(".").cells) == 2, "the selection is found beside it also from within"
+
+
+def test_records_are_dropped_only_if_asked_for(run):
+    folder = write()
+    assert run("results", "run", folder).code == 0
+    text = (folder / "summary.json").read_text()
+    write(train={"rounds": 7})
+    done = run("results", "run", folder, "--store", "elsewhere")
+    assert done.code == 1
+    assert "4 records in summary.json: study.toml no longer has such runs; restore study.toml, or --drop" in done.line()
+    assert (folder / "summary.json").read_text() == text
+    assert run("results", "run", folder, "--store", "elsewhere", "--drop").code == 0
+    assert {cell["rounds"] for cell in Study(folder).summary()["cells"]} == {7}
+
+
+def test_a_record_names_the_machine_on_which_the_run_started(run, monkeypatch):
+    folder = write()
+    assert run("results", "run", folder).code == 0
+    text = (folder / "summary.json").read_text()
+    (folder / "summary.json").unlink()
+    monkeypatch.setattr(studies, "processor", lambda: "another one")
+    assert run("results", "run", folder).code == 0
+    assert (folder / "summary.json").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("one/summary.json", "{", "one/summary.json: is not JSON; restore it"),
+        ("one/study.toml", "reproduce = 5", "expected reproduce = the name of a table"),
+        ("one/study.toml", "reproduce = 'lt'\nevery = 'yes'", "every = true or false"),
+        ("queue.toml", "study = [{ name = 'one', minutes = '10' }]", "expected tables [[study]] with name"),
+    ],
+)
+def test_damaged_files_are_named(run, name, text, words):
+    write()
+    Path("results/queue.toml").write_text("study = [{ name = 'one', minutes = 1 }]")
+    (Path("results") / name).write_text(text)
+    done = run("results", "run")
+    assert done.code in (1, 2)
+    assert words in done.line()
 
 
 @pytest.mark.parametrize(

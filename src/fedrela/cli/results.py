@@ -12,7 +12,7 @@ from fedrela.cli.grid_runs import show_grid
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
 from fedrela.cli.terminal import console, help_text, print_error, print_line, print_table
-from fedrela.errors import DataError, FedrelaError, IntegrityError
+from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files.scratch import scratch
 from fedrela.text import plural, printable
 
@@ -38,9 +38,13 @@ MostSeeds = Annotated[
 ]
 
 
+Drop = Annotated[bool, typer.Option("--drop", help="Drop records of runs that study.toml no longer has.")]
+
+
 def run(
-    folder: Folder = Path("results"), store: Store = RUNS / "results", seeds: MostSeeds = None, workers: Workers = None
-) -> None:
+    folder: Folder = Path("results"), store: Store = RUNS / "results", seeds: MostSeeds = None,
+    workers: Workers = None, drop: Drop = False,
+) -> None:  # fmt: skip
     """Run what is left of a study, or of all studies in the order of their queue.
 
     [bold]Example[/]: fedrela results run; fedrela results run results/mammography --workers 1
@@ -57,7 +61,7 @@ def run(
     while queued := next((each for each in _studies(folder) if each not in tried), None):  # studies may be added
         tried.add(queued)
         try:
-            failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, number)
+            failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, number, drop)
         except FedrelaError as error:  # such as missing data: the other studies can be run
             print_error(f"{queued.folder}: {error}")
             failed += 1
@@ -71,12 +75,15 @@ def _studies(folder: Path) -> list[Queued]:
     return [Queued(folder)] if (folder / STUDY).is_file() else read_queue(folder)
 
 
-def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | str | None) -> int:
+def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | str | None, drop: bool) -> int:
     """Run what is left of one study, and return how many runs failed."""
     from fedrela.experiment import open_executor
 
     failed = 0
-    study.write()  # without records of runs that it no longer has
+    if study.strays and not drop:
+        what = f"{plural(study.strays, 'record')} in summary.json: study.toml no longer has such runs"
+        raise ArgumentError(f"{what}; restore study.toml, or --drop removes the records")
+    study.write()
     print_line(screen, printable(f"{study.name}: {_status(study)}"), "bold")
     for grid in study.grids(seeds):
         engine = grid.cells[0].config.engine
@@ -84,6 +91,8 @@ def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | 
         with opened as (executor, _), show_grid(screen, grid) as show:
             for progress in study.run(grid, executor):
                 show(progress)
+        if all(cell.name in grid.failures for cell in grid.cells):
+            raise grid.failure("no run succeeded")
         failed += len(grid.failures)
     print_line(screen, printable(f"{study.name}: {_status(study)}"))
     return failed

@@ -43,7 +43,7 @@ from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
-from fedrela.models.runtime import device_of, dtype_of, one_thread, refused_precision, seeded
+from fedrela.models.runtime import device_of, dtype_of, one_thread, processor, refused_precision, seeded
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.text import printable
@@ -373,6 +373,7 @@ def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": platform.machine(),
+        "processor": processor(),
         "system": platform.system(),
         "python": platform.python_version(),
         "cores": os.cpu_count(),

@@ -5,13 +5,13 @@ paper, and ``summary.json``, which has one record per finished run. The run fold
 be lost: a recorded run is not repeated.
 
 The key ``selection`` of a study names another one beside it, a sweep of baselines alone: each baseline then takes the
-values that did best there on the clients' validation samples.
+values that did best there on the clients' validation samples. Where one baseline chooses for all, keys that another
+one sets itself stay as they are.
 """
 
 from __future__ import annotations
 
 import json
-import platform
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,12 +31,14 @@ from fedrela.experiment.result import Result
 from fedrela.experiment.runner import run
 from fedrela.experiment.sweeps import SweepPlan
 from fedrela.experiment.toml.reader import parse_toml, read_text
+from fedrela.experiment.toml.writer import leaves
 from fedrela.files import digest, read_plain, write_bytes
 from fedrela.models.runtime import processor
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
 from fedrela.runfolder.json_records import Record
+from fedrela.runfolder.names import MACHINE
 from fedrela.text import plural
 
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
@@ -73,7 +75,8 @@ def read_queue(folder: str | Path) -> list[Queued]:
         raise DataError(f"{place}: is missing; expected a study with {STUDY}, or a folder of studies with {QUEUE}")
     table, _ = parse_toml(read_text(place), str(place))
     try:
-        return [Queued(place.parent / each.pop("name"), **each) for each in table["study"]]
+        queued = [Queued(place.parent / each.pop("name"), **each) for each in table["study"]]
+        return [replace(each, minutes=0.0 + each.minutes) for each in queued]
     except (KeyError, TypeError, AttributeError):
         raise ArgumentError(f"{place}: expected tables [[study]] with name, title, page, minutes and seeds") from None
 
@@ -94,6 +97,7 @@ class Study:
         text = read_text(self.folder / STUDY)
         table, _ = parse_toml(text, name)
         labels: dict[str, Any] = {}
+        own: dict[str, set[str]] = {}  # the keys that each baseline sets itself
         if "reproduce" in table:
             cells = _table_plan(table, name, where).grid.cells
             table = {**table, "sha256": paper_table(table["reproduce"]).sha256}
@@ -102,13 +106,18 @@ class Study:
             cells = (SweepPlan if config.sweep else Compare)(config, where).grid.cells
             named = (config.compare.baselines if config.compare else None) or ()
             labels = {each.label: table["compare"]["baselines"][i] for i, each in enumerate(named)}
-        chosen = Study(self.folder.parent / str(table["selection"])).choice() if "selection" in table else {}
+            own = {each.label: {key for key, _ in leaves(each.changes())} for each in named}
+        beside = self.folder.resolve().parent
+        chosen = Study(beside / str(table["selection"])).choice() if "selection" in table else {}
         shared = {key: value for key, value in table.items() if key not in NOT_OF_A_RUN}
         seeds, found = list(dict.fromkeys(cell.seed for cell in cells)), {}
         for cell in sorted(cells, key=lambda cell: seeds.index(cell.seed)):
             if len(chosen) > 1 and cell.baseline not in chosen:
                 raise DataError(f"{name}: {cell.baseline}: is not among the baselines of {table['selection']}")
-            changes = chosen.get(cell.baseline, next(iter(chosen.values()), {}))
+            changes = chosen.get(cell.baseline)
+            if changes is None:
+                first = next(iter(chosen.values()), {})
+                changes = {key: value for key, value in first.items() if key not in own.get(cell.baseline, ())}
             said = {"study": shared, "baseline": labels.get(cell.baseline, cell.baseline), "chosen": changes}
             key = digest(json.dumps(_place(cell) | said, sort_keys=True).encode())
             found[key] = replace(cell, config=overlay(cell.config, nested(changes))) if changes else cell
@@ -130,6 +139,11 @@ class Study:
         return {key: record for key, record in found.items() if key in self._runs}
 
     @property
+    def strays(self) -> int:
+        """The number of records in ``summary.json`` of runs that ``study.toml`` does not have, and `write` drops."""
+        return len(self.summary()["cells"]) - len(self.records) if self._written else 0
+
+    @property
     def _written(self) -> bool:
         return (self.folder / SUMMARY).is_file()
 
@@ -138,8 +152,11 @@ class Study:
         place = self.folder / SUMMARY
         if not self._written:
             raise DataError(f"{place}: is missing; fedrela results run {self.folder} writes it")
-        summary: Record = json.loads(read_plain(place, LIMIT))
-        if summary.get("format") != FORMAT:
+        try:
+            summary: Record = json.loads(read_plain(place, LIMIT))
+        except ValueError:
+            raise IntegrityError("is not JSON; restore it, or remove it and run the study again", path=place) from None
+        if not isinstance(summary, dict) or summary.get("format") != FORMAT:
             raise IntegrityError(f"{place}: was written by another version of fedrela")
         return summary
 
@@ -222,6 +239,8 @@ def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproductio
     """Return the runs of a study that is a table of the paper."""
     for key in table:
         check_choice(f"{name}: key", key, TABLE_KEYS)
+    if not isinstance(table["reproduce"], str) or not isinstance(table.get("every", False), bool):
+        raise ArgumentError(f"{name}: expected reproduce = the name of a table, and every = true or false")
     options = {key: value for key, value in table.items() if key not in ("reproduce", "scale")}
     return Reproduction(paper_table(table["reproduce"]), table.get("scale", "cpu"), where, **options)
 
@@ -247,15 +266,16 @@ def run_record(result: Result) -> Record:
             "last_ten": last_ten(curve),
             "curve": _thinned(curve),
             "seconds": round(seconds, 1),
-            "environment": {**folder.manifest["packages"], **environment()},
+            "environment": {**folder.manifest["packages"], **environment(folder)},
         }
     )
     return kept
 
 
-def environment() -> Record:
-    """Return what the bits of a result may depend on besides package versions."""
-    return {"python": platform.python_version(), "machine": f"{platform.system()} {processor()}"}
+def environment(folder: RunFolder) -> Record:
+    """Return what the bits of a result may depend on besides package versions: where the run started."""
+    machine = folder.read_json(MACHINE)
+    return {"python": machine["python"], "machine": f"{machine['system']} {machine.get('processor') or processor()}"}
 
 
 def last_ten(curve: Sequence[tuple[int, float]]) -> float | None:
