@@ -13,7 +13,7 @@ from fedrela.arms import ARMS
 from fedrela.metrics.paired import Interval, Spread
 from fedrela.report.tables import spread_text
 from fedrela.reproduction.paper_table import paper_table
-from fedrela.text import points
+from fedrela.text import plural, points
 
 Pictures = dict[str, Callable[..., object]]
 PAIRS = (  # what is compared, and what the difference shows
@@ -42,17 +42,17 @@ def gains_rows(study: Study) -> Iterator[list[str]]:
 
 def convergence(study: Study) -> str:
     """Say whether the baselines have converged: what the last ten rounds gained."""
-    arms = [arms["baseline"] for arms in study.rows.values() if "baseline" in arms]
-    gained = [Spread.of([cell["last_ten"] for cell in cells]).mean for cells in arms]
-    known = [gain for gain in gained if gain is not None]
-    if not known:
+    cells = (cell for arms in study.rows.values() for cell in arms.get("baseline", []))
+    gained = {
+        cell["weights_sha256"]: cell["last_ten"] for cell in cells if cell["last_ten"] is not None
+    }  # every run once
+    if not gained:
         return ""
+    known = list(gained.values())
     more = sum(abs(gain) >= 0.01 for gain in known)
     ends = dict.fromkeys(map(points, (min(known), max(known))))
-    verdict = (
-        f"{more or 'none'} of {len(known)} changed by a point or more, so {'not ' if more else ''}all have converged"
-    )
-    return f"Change of the baselines over the last ten rounds: {' to '.join(ends)} points; {verdict}."
+    verdict = f"{more or 'none'} of {plural(len(known), 'run')} changed by a point or more"
+    return f"Change of the baselines over their last ten rounds: {' to '.join(ends)} points; {verdict}."
 
 
 def choice(study: Study) -> Iterator[str]:

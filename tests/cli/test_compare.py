@@ -177,8 +177,8 @@ def test_other_data_are_not_compared_with_those_of_finished_runs(run, more):
     write_rows()
     tables = {
         "data": {
-            "source": "csv", "root": ".", "options": {"file": "rows.csv", "label": "label"}, "imbalance": {"kind": "natural"},
-            "partition": {"kind": "iid", "clients": 3},
+            "source": "csv", "root": ".", "options": {"file": "rows.csv", "label": "label"},
+            "imbalance": {"kind": "natural"}, "partition": {"kind": "iid", "clients": 3},
         },
         "compare": {"seeds": 1, "arms": ["baseline", "fedrela"]},
     }  # fmt: skip
@@ -221,6 +221,14 @@ def test_wrong_options(run, options, words):
     assert done.code == 2
     assert done.err.startswith(f"fedrela: {words}")
     assert done.err.count("\n") == 1
+
+
+def test_a_learning_rate_drop_of_another_size_is_refused(run):
+    done = run("compare", write(relabel={"lr_scale": 0.5}))
+    assert done.code == 2
+    assert done.line().endswith(
+        "lr_scale: the arms of a comparison set it: 1, or 0.1 in those with -drop; leave it out"
+    )
 
 
 def test_other_folders_are_left_alone(run):

@@ -40,6 +40,14 @@ WHOLE = {
         "[sweep]\n'relabel.tau' = [«nan]",
         'sweep."relabel.tau"[0]: expected a fraction from 0 to 1',
     ),
+    "swept: another score": (
+        "[sweep]\n'relabel.tau' = [0.1, 0.2]\n[compare]\n«score = 'best-test'",
+        "compare.score: a sweep is scored after the last round; leave it out",
+    ),
+    "swept: pairs": (
+        "[sweep]\n'relabel.tau' = [0.1, 0.2]\n[compare]\n«pairs = [['baseline', 'fedrela']]",
+        "compare.pairs: a sweep shows the arms, not their differences; leave it out",
+    ),
     "swept: a date": ("[sweep]\n'train.lr' = [0.1, «1979-05-27]", 'sweep."train.lr"[1]: expected a number'),
     "swept: an unknown key": (
         "[sweep]\n«'relabel.tua' = [0.1]",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedrela.arms import ARMS, PAIRS
+from fedrela.arms import ARMS, DROP, PAIRS
 from fedrela.core.notebook import data_frame
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.experiment.grid import Cell, Grid, GridSummary
@@ -16,6 +16,8 @@ from fedrela.experiment.overlay import merge, nested, overlay
 from fedrela.experiment.runner import Configuration, as_config
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.experiment.schema.compare import BaselineConfig, CompareConfig
+from fedrela.experiment.schema.config_table import Fault
+from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import SweptKey, points_of
 from fedrela.metrics.paired import Spread, in_words, paired
 from fedrela.runfolder.json_records import Record
@@ -127,6 +129,9 @@ class Compare:
     """
 
     def __init__(self, config: Config, out: str | Path, name: str | None = None) -> None:
+        if config.relabel.lr_scale not in (1.0, DROP):
+            what = f"the arms of a comparison set it: 1, or {DROP} in those with -drop; leave it out"
+            raise WrongConfigError([Fault(("relabel", "lr_scale"), what)], config.origin)
         self.table = config.compare or CompareConfig()
         self.baselines = self.table.baselines or (BaselineConfig.of(config.algorithm.as_table()),)
         changes = {baseline.label: baseline.changes() for baseline in self.baselines}

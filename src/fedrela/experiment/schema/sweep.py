@@ -141,12 +141,20 @@ def sweep_faults(config: Config) -> list[Fault]:
     keys = swept_keys(config.sweep)
     if not keys:
         return []
-    if faults := [*_set_elsewhere(config, keys), *_too_many(config, keys)]:
+    if faults := [*_not_of_a_sweep(config), *_set_elsewhere(config, keys), *_too_many(config, keys)]:
         return faults
     found: dict[Fault, None] = {}
     for baseline in compared(config, "baselines") or (None,):
         found |= dict.fromkeys(_faults_below(config, {} if baseline is None else baseline.changes(), keys))
     return list(found)
+
+
+def _not_of_a_sweep(config: Config) -> Iterator[Fault]:
+    table = config.compare
+    if table is not None and table.score != "last":
+        yield Fault(("compare", "score"), "a sweep is scored after the last round; leave it out", "key")
+    if table is not None and table.pairs:
+        yield Fault(("compare", "pairs"), "a sweep shows the arms, not their differences; leave it out", "key")
 
 
 def _set_elsewhere(config: Config, keys: Sequence[SweptKey]) -> Iterator[Fault]:
