@@ -49,9 +49,9 @@ def convergence(study: Study) -> str:
     if not gained:
         return ""
     known = list(gained.values())
-    more = sum(abs(gain) >= 0.01 for gain in known)
+    more = sum(gain >= 0.01 for gain in known)
     ends = dict.fromkeys(map(points, (min(known), max(known))))
-    verdict = f"{more or 'none'} of {plural(len(known), 'run')} changed by a point or more"
+    verdict = f"{more or 'none'} of {plural(len(known), 'run')} gained a point or more"
     return f"Change of the baselines over their last ten rounds: {' to '.join(ends)} points; {verdict}."
 
 

@@ -63,7 +63,7 @@ def test_a_study_shows_means_gains_and_what_the_paper_prints(fedavg):
     assert f"{setting} | printed | {printed} |" in text
     assert f"{setting} | measured, no drop | 90.0 to 88.0 (-2.0) | 52.0 to 72.0 (+20.0) | 78.6 to 83.2 (+4.6) |" in text
     assert "the best test round of each arm, after 500 rounds." in text
-    assert "last ten rounds: +0.2 points; none of 3 runs changed by a point or more." in text
+    assert "last ten rounds: +0.2 points; none of 3 runs gained a point or more." in text
     assert "recorded so far" not in text
     assert list(pictures) == ["fmnist-fedavg"]
 
