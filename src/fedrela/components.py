@@ -91,7 +91,7 @@ def import_object(name: str) -> Any:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise ArgumentError(f"module {module!r} cannot be imported: {one_line(error)}") from error
         raise ArgumentError(f"no module {error.name!r}; is it installed, or below the current folder?") from None
-    except Exception as error:  # user code may raise anything
+    except (Exception, SystemExit) as error:  # user code may raise anything, and a script may exit
         raise ArgumentError(f"module {module!r} cannot be imported: {one_line(error)}") from error
     for word in attribute.split("."):
         if not hasattr(found, word):

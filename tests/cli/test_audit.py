@@ -51,6 +51,13 @@ def test_the_most_probable_moves_by_id(run, clinic):
     assert [row[3:5] for row in rows] == [[f"{value:.3f}" for value in pair] for pair in shown]
 
 
+def test_without_rows_the_page_still_says_how_many_may_move(run, clinic):
+    assert run("audit", clinic.csv(), "--tau", "0.1", "--rows", "0").code == 0
+    page = (clinic.folder / "clinic.audit.html").read_text()
+    assert "rows may move; none is shown." in page
+    assert "No row can move" not in page
+
+
 def test_thumbnails_of_a_folder(run, clinic):
     scans = clinic.folder / "scans"
     scans.mkdir()

@@ -223,6 +223,15 @@ def test_wrong_options(run, options, words):
     assert done.err.count("\n") == 1
 
 
+def test_the_users_own_configuration_is_not_overwritten(run):
+    Path("mine").mkdir()
+    text = "# mine\n" + toml_text(small(compare={"seeds": 1, "arms": ["baseline"]}))
+    Path("mine/config.toml").write_text(text)
+    done = run("compare", "mine/config.toml", "--out", "mine")
+    assert (done.code, done.err) == (2, "fedrela: mine: contains other files; choose a new or an empty folder\n")
+    assert Path("mine/config.toml").read_text() == text
+
+
 def test_a_learning_rate_drop_of_another_size_is_refused(run):
     done = run("compare", write(relabel={"lr_scale": 0.5}))
     assert done.code == 2

@@ -253,6 +253,21 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
     assert (again.code, "was already undone on" in again.line()) == (3, True)
 
 
+def test_labels_written_anew_by_another_form_of_ledger_are_not_taken_for_forged(run, clinic):
+    path = clinic.csv()
+    assert run("relabel", path).code == 0
+    assert run("relabel", path, "--seed", "5", "--ledger-format", "npz", "--force").code == 0
+    for suffix in ("json", "npz"):
+        done = run("ledger", "verify", clinic.folder / f"clinic.ledger.{suffix}")
+        assert (done.code, done.out.count("clinic.relabelled.csv: unchanged")) == (0, 1)
+
+
+def test_undo_needs_the_ledger_and_not_the_new_labels(run, made):
+    (made.parent / "ward.relabelled.csv").write_text("saved by a spreadsheet")
+    assert run("ledger", "verify", made).code == 4
+    assert run("ledger", "undo", made, "--reason", "wrong ward").code == 0
+
+
 def test_undo_keeps_a_file_that_is_there(run, made):
     target = made.with_name("ward.original.csv")
     target.write_text("corrected by hand\n")

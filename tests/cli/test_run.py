@@ -90,7 +90,12 @@ def test_what_else_was_scored_is_shown(run):
     out = run("run", write(table)).out
     names = re.findall(r"^(.+?) {2,}[\d.]+ %$", out, re.M)
     assert names[:2] == ["balanced", "overall"], "what counts most comes first"
-    assert names[-4:] == ["AUROC", "AUPRC", "balanced, on validation data", "mean over clients' own test data"]
+    assert names[-4:] == [
+        "AUROC",
+        "AUPRC of class 1",
+        "balanced, on validation data",
+        "mean over clients' own test data",
+    ]
     assert "labels moved  0 of " in out
     assert "enabled = false" not in out
 

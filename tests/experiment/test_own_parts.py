@@ -133,6 +133,7 @@ def test_a_class_may_be_a_model():
         ("algorithm", "name", f"{OWN}:make", "expected a class derived from fedrela.algorithms.Algorithm, but"),
         ("algorithm", "name", "no_such_package.nets:Mine", "no module 'no_such_package'; is it installed"),
         ("algorithm", "name", "broken_part:Mine", "module 'broken_part' cannot be imported: "),
+        ("algorithm", "name", "script_part:Mine", "module 'script_part' cannot be imported: SystemExit: no GPU here"),
         ("algorithm", "name", "os:;x", "expected module:name, such as mypackage.mymodule:MyClass, got 'os:;x'"),
         ("model", "name", f"{OWN}:NOTHING", "expected a function or class that makes a torch.nn.Module, but"),
         ("data", "source", f"{OWN}:Net", "expected a function that returns a Source, but"),
@@ -142,6 +143,7 @@ def test_a_class_may_be_a_model():
 def test_wrong_names_are_one_line_with_a_place(table, key, value, message, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken_part.py").write_text('raise RuntimeError("broken on\\npurpose")\n')
+    (tmp_path / "script_part.py").write_text('import sys\n\nsys.exit("no GPU here")\n')
     (tmp_path / "run.toml").write_text(f'[{table}]\n{key} = "{value}"\n')
     with pytest.raises(ArgumentError) as error:
         experiment.run(tmp_path / "run.toml", out=tmp_path / "out")

@@ -271,6 +271,15 @@ def test_numbers_of_means_have_at_most_one_decimal(ax):
     assert texts(ax) == ["0.3", "2", "1,234.6", "0"]
 
 
+def test_large_matrices_of_accuracies_are_drawn_in_blocks_of_their_mean(ax):
+    n = np.full((130, 3), 0.8)
+    n[:3, 0] = np.nan
+    heat_map(ax, n, [str(k) for k in range(130)], ["a", "b", "c"], percent=True, average=True)
+    shown = np.ma.filled(ax.collections[0].get_array(), np.nan).astype(float)
+    assert np.nanmax(shown) == pytest.approx(0.8)
+    assert np.nanmin(shown) == pytest.approx(0.8)
+
+
 def test_large_matrices_are_drawn_in_blocks_that_add_up(ax):
     n = np.arange(130 * 130).reshape(130, 130)
     heat_map(ax, n, [str(k) for k in range(130)], [str(k) for k in range(130)])

@@ -145,12 +145,26 @@ def test_figures_are_files_with_harmless_names(compared, tmp_path):
     assert all(place.parent == tmp_path / "figures" and place.read_text().startswith("<?xml") for place in written)
 
 
+def test_the_cost_counts_every_run_once_and_every_round(tmp_path):
+    config = small(sweep={"relabel.tau": [0.1, 0.2, 0.3]}, compare={"seeds": [1], "arms": ["baseline", "fedrela"]})
+    (table,) = tables(page_of(sweep(config, out=tmp_path / "grid", workers=1).folder), "cost")
+    assert [row[2] for row in table.rows] == ["1", "3"]
+
+
+def test_a_comparison_whose_run_folders_are_gone_says_so(compared, tmp_path):
+    shutil.copytree(compared, tmp_path / "grid")
+    shutil.rmtree(tmp_path / "grid" / "runs")
+    page = page_of(tmp_path / "grid")
+    assert "12 of 12 runs did not finish, or their folders are gone" in words(page, "unfinished")
+    assert not any("No arm moves labels" in words(page, part.key) for part in page.sections)
+
+
 def test_a_comparison_that_is_not_done_has_a_page(compared, tmp_path):
     shutil.copytree(compared, tmp_path / "grid")
     folder = GridFolder.open(tmp_path / "grid")
     (folder.place(folder.cells[0]) / "result.json").unlink()
     page = page_of(tmp_path / "grid")
-    assert words(page, "unfinished") == "1 of 12 runs did not finish; they are left out below."
+    assert words(page, "unfinished").startswith("1 of 12 runs did not finish, or their folders are gone: ")
     assert [row[3] for row in tables(page, "runs")[0].rows].count("not finished") == 1
     (tmp_path / "grid" / "summary.json").unlink()
     page = page_of(tmp_path / "grid")

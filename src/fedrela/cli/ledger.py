@@ -289,7 +289,7 @@ def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
         raise ArgumentError(
             f"{path}: belongs to a run folder, where there is nothing to undo; fedrela.undo returns the original labels"
         )
-    compare_with_log(log, ledgers)
+    compare_with_log(log, ledgers, outputs=False)  # nothing is taken from the new labels
     if (undone := log.last_undo()) is not None:
         raise DataError(f"{path}: was already undone on {undone['time']}: {printable(undone.get('reason'), 80)}")
     if path.is_dir() or PASS.fullmatch(path.name):

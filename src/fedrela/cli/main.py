@@ -268,8 +268,10 @@ def _run(session: dict[str, bool]) -> int:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-    except SystemExit as error:  # how typer and rich exit when the reader of a pipe is gone
-        raise BrokenPipeError from error
+    except SystemExit as error:  # how typer and rich exit when the reader of a pipe is gone; or code of the user's
+        if isinstance(error.__context__, OSError):
+            raise BrokenPipeError from error
+        return _unexpected(session, RuntimeError(f"code of your own ended the program: exit {error.code}"))
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -62,7 +62,10 @@ def take_reading(flags: dict[str, Any]) -> ColumnOptions:
     """Remove the flags of `reading_flags` from `flags` and return them as column options."""
     given = {name: flags.pop(name) for name in READING}
     classes = given.pop("classes")
-    names = tuple(name.strip() for name in next(csv.reader([classes], skipinitialspace=True))) if classes else ()
+    try:
+        names = tuple(name.strip() for name in next(csv.reader([classes], skipinitialspace=True))) if classes else ()
+    except csv.Error:
+        names = ("",)
     if "" in names or len(set(names)) < len(names):
         raise ArgumentError(f"expected distinct names, separated by commas, got {shown(classes)}", argument="--classes")
     return ColumnOptions(

@@ -234,7 +234,9 @@ def _accuracies(result: Result) -> dict[str, Any]:
     accuracy, record = result.accuracy, result.record
     both = ("balanced", "overall") if record["headline"] == "balanced" else ("overall", "balanced")
     shares = {name: accuracy[name] for name in both if name in accuracy} | result.groups
-    shares |= {name.upper(): accuracy[name] for name in ("auroc", "auprc") if name in accuracy}
+    if "auprc" in accuracy:  # two classes
+        positive = RunFolder.open(result.folder).manifest["classes"][1]
+        shares |= {"AUROC": accuracy["auroc"], f"AUPRC of {printable(positive, 40)}": accuracy["auprc"]}
     if "validation" in record:
         shares["balanced, on validation data"] = record["validation"]["balanced"]
     if "local" in record:

@@ -116,7 +116,9 @@ def _show_boundaries(screen: Console, clients: Clients, rho: float, gaussians: T
         f"{lemmas.balance_condition(clients, *priors, rho):.3g} corrected (below 1: balanced); "
         f"it needs rho = {lemmas.needed_rho(clients, *priors):.3g}",
     )
-    print_line(screen, f"clients with class j as majority have {percent(clients.contradicting)} of the weight")
+    print_line(
+        screen, f"clients on which class j is not the rarer one have {percent(clients.contradicting)} of the weight"
+    )
 
 
 def _show_errors(screen: Console, error: partial[float]) -> None:

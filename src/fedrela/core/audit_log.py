@@ -131,10 +131,11 @@ def ledgers_at(path: str | Path) -> tuple[AuditLog, dict[str, Ledger]]:
     return log, {name: Ledger.load(path / name) for name in names}
 
 
-def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[str]:
+def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "", *, outputs: bool = True) -> list[str]:
     """Compare ledgers with their log, and return findings as sentences; raise an `IntegrityError` if they differ.
 
-    `head` is the digest of the log's last entry at an earlier time; the log may have grown since.
+    `head` is the digest of the log's last entry at an earlier time; the log may have grown since. With `outputs` the
+    files of new labels are compared, too, unless a later re-labelling has replaced them.
     """
     entries, findings = log.entries(), []
     digests = [entry["sha256"] for entry in entries]
@@ -156,8 +157,10 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "") -> list[st
         else:
             findings.append(f"{name}: has no log; matches its own digest: {len(ledger)} moves")
             _check_bytes(log.path.parent / name, ledger, findings)
+    newest = {str(entry.get("output")): entry["number"] for entry in entries if "ledger_sha256" in entry}
     for entry in log.ledger_entries().values():
-        _check_files(log, entry, findings)
+        is_newest = newest[str(entry.get("output"))] == entry["number"]  # of those that wrote this file
+        _check_files(log, entry, findings, outputs and is_newest)
     if (undone := log.last_undo()) is not None:
         findings.append(f"undone on {undone['time']}, entry {undone['number']}: {undone.get('reason')}")
     if entries:
@@ -175,8 +178,8 @@ def _check_bytes(path: Path, ledger: Ledger, findings: list[str]) -> None:
     findings.append(f"{path.name}: not the bytes that we write: changed, or packed by another version of zlib")
 
 
-def _check_files(log: AuditLog, entry: Entry, findings: list[str]) -> None:
-    """Compare the files of an entry with what it recorded."""
+def _check_files(log: AuditLog, entry: Entry, findings: list[str], output: bool) -> None:
+    """Compare the ledger of an entry, and with `output` the new labels, with what it recorded."""
     path, when = _file_of(log, entry, "ledger"), f"entry {entry['number']} of {entry['time']}"
     if not os.path.lexists(path):
         raise IntegrityError(f"{path}: was removed; entry {entry['number']} recorded it on {entry['time']}")
@@ -186,6 +189,8 @@ def _check_files(log: AuditLog, entry: Entry, findings: list[str]) -> None:
     if entry.get("output") is None:
         return
     path = _file_of(log, entry, "output")
+    if not output:
+        return
     if not os.path.lexists(path):
         findings.append(f"{path.name}: no longer exists")
     elif _digest(path) != entry.get("output_sha256"):

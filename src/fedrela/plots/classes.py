@@ -213,6 +213,8 @@ def moves_into_classes(
     if run := read_run(source):
         record, names, groups = run.label_moves, run.classes, run.groups
         source, expected, limit = np.sum(record["flow"], axis=0), record["expected"], record["bound"] or None
+        if run.config["relabel"].get("threshold") not in (None, "higher", "order"):
+            limit = None  # other thresholds set none
     moved = style.floats(source)
     names = style.class_names(names, moved.size)
     colours = style.class_colours(groups, moved.size)
@@ -239,20 +241,20 @@ def moves_into_classes(
 
 def heat_map(
     ax: Axes, matrix: Any, rows: Sequence[str], columns: Sequence[str], *, percent: bool = False,
-    diverging: bool = False, from_zero: bool = True,
+    diverging: bool = False, from_zero: bool = True, average: bool = False,
 ) -> None:  # fmt: skip
     """Draw a matrix as coloured cells, with numbers where there is room and a colour bar where there is none.
 
     Numbers have at most one decimal, in per cent where they are shares (`percent`). Those that are differences
-    (`diverging`) are coloured on two sides of zero. Beyond 64 rows or columns a cell is a block of neighbours: its sum,
-    or, of shares of a row, the mean over its rows of the sum over its columns.
+    (`diverging`) are coloured on two sides of zero. Beyond 64 rows or columns a cell is a block of neighbours: their
+    mean (`average`); else their sum, or, of shares of a row, the mean over its rows of the sum over its columns.
     """
     from matplotlib.colors import ListedColormap
 
     found = np.atleast_2d(style.floats(matrix))
     if found.shape != (len(rows), len(columns)):
         raise ArgumentError(f"matrix: expected {len(rows)} rows of {len(columns)} numbers, got {found.shape}")
-    found, side = _blocks(found, percent)
+    found, side = _blocks(found, percent, average)
     most = float(np.fmax.reduce(np.abs(found), axis=None, initial=0.0))
     low = -most if diverging else 0.0 if from_zero else float(np.fmin.reduce(found, axis=None, initial=most))
     colours = ListedColormap([*style.FALLS[::-1], *style.RISES] if diverging else style.RISES)
@@ -279,13 +281,21 @@ def heat_map(
     style.set_height(ax, min(1.1 + max(0.26 * found.shape[0], 0.9), 6.0))
 
 
-def _blocks(found: Floats, mean: bool) -> tuple[Floats, int]:
+def _blocks(found: Floats, mean: bool, average: bool = False) -> tuple[Floats, int]:
     """Return a matrix small enough to draw, and how many rows and columns one of its cells covers."""
     side = -(-max(found.shape) // MOST_CELLS)
     if side == 1:
         return found, 1
     starts = [list(range(0, size, side)) for size in found.shape]
-    sums = np.add.reduceat(np.add.reduceat(np.nan_to_num(found), starts[0], axis=0), starts[1], axis=1)
+
+    def total(values: Floats) -> Floats:
+        summed: Floats = np.add.reduceat(np.add.reduceat(values, starts[0], axis=0), starts[1], axis=1)
+        return summed
+
+    sums = total(np.nan_to_num(found))
+    if average:
+        known = total((~np.isnan(found)).astype(float))
+        return np.divide(sums, known, out=np.full_like(sums, np.nan), where=known > 0), side
     return (sums / np.diff([*starts[0], len(found)])[:, None] if mean else sums), side
 
 

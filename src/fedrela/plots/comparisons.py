@@ -181,7 +181,7 @@ def _over_one_key(ax: Axes, summary: Summary, arms: Sequence[tuple[str, str]], m
     else:
         means = [dict(zip(map(repr, at), mean, strict=True)) for at, mean, _ in lines.values()]
         matrix = [[line.get(repr(value)) for line in means] for value in values]
-        heat_map(ax, matrix, list(map(value_text, values)), list(lines), percent=metric != MOVED)
+        heat_map(ax, matrix, list(map(value_text, values)), list(lines), percent=metric != MOVED, average=True)
         ax.set_ylabel(style.name(key))
 
 
@@ -223,7 +223,7 @@ def _surface(ax: Axes, summary: Summary, arm: tuple[str, str], metric: str) -> N
     }
     matrix = [[means.get((repr(row), repr(column))) for column in columns] for row in rows]
     names = list(map(value_text, rows)), list(map(value_text, columns))
-    heat_map(ax, matrix, *names, percent=metric != MOVED, from_zero=False)
+    heat_map(ax, matrix, *names, percent=metric != MOVED, from_zero=False, average=True)
     ax.set(ylabel=style.name(keys[0]), xlabel=style.name(keys[1]))
 
 

@@ -144,7 +144,13 @@ def _agreement(found: Audit) -> list[Block]:
 def _moves(found: Audit) -> list[Block]:
     moves = found.moves
     if not len(moves["id"]):
-        return [Text("No row can move.")]
+        return [
+            Text(
+                f"{plural(found.candidates, 'row')} may move; none is shown."
+                if found.candidates
+                else "No row can move."
+            )
+        ]
     shown, rows, pictures = len(moves["id"]), [], []
     for row, old, new, posterior, rho in zip(
         *(moves[key] for key in ("id", "old", "new", "posterior", "rho")), strict=True

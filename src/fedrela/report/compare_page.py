@@ -189,10 +189,10 @@ def _label_moves(summary: Summary, runs: GridData) -> list[Block]:
     for baseline in summary["baselines"]:
         for arm, found in baseline["arms"].items():
             relabelled = [run for run in runs.of(baseline["label"], arm) if run.enabled]
-            if not relabelled:
-                continue
             moved = found["moved"]
-            of_all = None if moved["mean"] is None else moved["mean"] / max(relabelled[0].samples, 1)
+            if not (ARMS[arm].relabels if arm in ARMS else relabelled):
+                continue
+            of_all = None if moved["mean"] is None or not relabelled else moved["mean"] / max(relabelled[0].samples, 1)
             rows.append((limited(baseline["label"]), arm_label(arm), spread_text(moved, "moved"), percent(of_all)))
             if ARMS.get(arm) == Arm(relabels=True) and len(maps) < MOST_BASELINES:
                 maps += _flow(limited(baseline["label"]), relabelled, f"flow-{len(maps) + 1}")

@@ -42,7 +42,10 @@ def grid_page(folder: GridFolder, *, samples: bool = True) -> Page:
     if runs.summary is not None:
         found, warning = summary_page(runs), ""
         if missing := list(runs.runs).count(None):
-            warning = f"{missing:,} of {plural(len(runs.cells), 'run')} did not finish; they are left out below."
+            warning = (
+                f"{missing:,} of {plural(len(runs.cells), 'run')} did not finish, or their folders are gone: plots are "
+                "made without them, and tables have what the summary says."
+            )
     else:
         found = Page(f"{kind}: {limited(folder.record['name'])}", "", [])
         warning = f"This {kind} is unfinished: {folder.status_text}."
@@ -57,7 +60,7 @@ def summary_page(runs: GridData) -> Page:
     """Return the page of a summary, without the sections that every grid has."""
     assert runs.summary is not None
     run = runs.any
-    setting = f"{say('data', run)}, {say('model', run)}" if run else "No run has finished"
+    setting = f"{say('data', run)}, {say('model', run)}" if run else "No folder of a finished run is left"
     _, _, make = KINDS[runs.summary["kind"]]
     return make(runs, setting)
 
@@ -96,10 +99,12 @@ def _cost(runs: GridData) -> Section:
     """Return the time of a run of every baseline and arm: the only section that differs between machines."""
     rows = []
     for baseline, arm in dict.fromkeys((cell["baseline"], cell["arm"]) for cell in runs.cells):
-        if found := [run for run in runs.of(baseline, arm) if run.timing]:
+        if found := list(
+            {id(run): run for run in runs.of(baseline, arm) if run.timing}.values()
+        ):  # cells may share one
             sums = [[sum(record.get(span, 0.0) for record in run.timing) for span in SPANS.values()] for run in found]
             times = np.mean(sums, axis=0)
-            per_round = times[:2].sum() / len(found[0].timing)
+            per_round = np.sum(sums, axis=0)[:2].sum() / sum(len(run.timing) for run in found)
             shown = map(duration, (per_round, *times.tolist()))
             rows.append((limited(baseline), arm_label(arm), f"{len(found)}", *shown))
     columns = ("baseline", "arm", "runs", "per round", *SPANS)

@@ -65,7 +65,8 @@ def opening(run: RunData) -> list[Block]:
         return [*blocks, *([Text("There is no test set, so this page shows no accuracy.")] if run.rounds else [])]
     shares = {run.headline: accuracy[run.headline], **accuracy["groups"]}
     pairs = [(limited(name), percent(share)) for name, share in shares.items()]
-    pairs += [(key.upper(), f"{accuracy[key]:.3f}") for key in ("auroc", "auprc") if accuracy.get(key) is not None]
+    rankings = {"auroc": "AUROC", "auprc": f"AUPRC of {limited(run.classes[1])}"}
+    pairs += [(name, f"{accuracy[key]:.3f}") for key, name in rankings.items() if accuracy.get(key) is not None]
     if run.enabled:
         pairs.append(("labels moved", "private" if run.moved is None else f"{run.moved:,}"))
     return [*blocks, Facts(pairs, large=True), Text(say("accuracies", run), "muted")]
@@ -86,8 +87,8 @@ def by_class(run: RunData) -> list[Block]:
         return [Text("There is no test set.")]
     after = accuracy["per_class"]
     if before is None:
-        why = f"Round {run.first}, where re-labelling begins, has not been reached."
-        return [Text(why), *_class_table(run, None, after)]
+        why = [Text(f"Round {run.first}, where re-labelling begins, has not been reached.")] if run.enabled else []
+        return [*why, *_class_table(run, None, after)]
     both = [(b, a) for b, a in zip(before, after, strict=True) if b is not None and a is not None]
     said = say("classes", run, sum(a > b for b, a in both), sum(a < b for b, a in both))
     title = f"Before round {run.first} and after round {run.last_scored}"

@@ -59,7 +59,7 @@ class GridFolder(RecordFolder):
             if existing is not None and (existing["kind"], existing["base"]) != (record["kind"], record["base"]):
                 what = f"contains a {existing['kind']} of another configuration"
                 raise ArgumentError(f"{path}: {what}; choose another folder or remove this one")
-            if existing != whole:
+            if existing != whole or not (path / names.CONFIG).exists():
                 make_folders(path)
                 remove_if_exists(path / SUMMARY)  # it summarises other cells
                 write_bytes(path / GRID, json_with_digests(whole, {}))
@@ -116,7 +116,7 @@ def _existing(path: Path) -> Record | None:
         return None
     if not path.is_dir():
         raise ArgumentError(f"{path}: expected a folder; choose another path")
-    existing = {name for name in os.listdir(path) if not TEMPORARY.fullmatch(name)} - {names.LOCK, names.CONFIG}
+    existing = {name for name in os.listdir(path) if not TEMPORARY.fullmatch(name)} - {names.LOCK}
     if names.MANIFEST in existing:
         raise ArgumentError(f"{path}: contains a run; choose a new or an empty folder")
     if existing:
