@@ -163,7 +163,8 @@ def test_the_log_names_plain_files_in_its_folder(run, made, key, name, said):
     entry = AuditLog(made.with_suffix(".log")).entries()[0]
     facts = {each: entry[each] for each in ("ledger", "ledger_sha256", "moved", "output", "output_sha256")}
     AuditLog(made.with_suffix(".log")).append("relabel", **facts | {key: name})
-    for arguments in (("verify", made), ("undo", made, "--reason", "x")):
+    not_read = key == "output" and name in ("pipe", "link", "folder")  # undo takes nothing from the new labels
+    for arguments in [("verify", made)] + [("undo", made, "--reason", "x")] * (not not_read):
         done = run("ledger", *arguments)
         assert done.code == 4
         assert said in done.line()
