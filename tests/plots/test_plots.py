@@ -271,6 +271,20 @@ def test_numbers_of_means_have_at_most_one_decimal(ax):
     assert texts(ax) == ["0.3", "2", "1,234.6", "0"]
 
 
+@pytest.mark.parametrize(
+    ("draw", "words"),
+    [
+        (partial(plots.cost, {}), "expected lists of equal length"),
+        (partial(plots.cost, {"training": [1.0], "evaluation": []}), "expected lists of equal length"),
+        (partial(plots.class_counts, ([1, 2], [1])), "as many classes before as after, got 2 and 1"),
+        (partial(plots.score_histogram, [1.0, np.inf]), "expected finite scores"),
+    ],
+)
+def test_numbers_that_do_not_fit_are_named(draw, words):
+    with pytest.raises(ArgumentError, match=words):
+        draw()
+
+
 def test_large_matrices_of_accuracies_are_drawn_in_blocks_of_their_mean(ax):
     n = np.full((130, 3), 0.8)
     n[:3, 0] = np.nan

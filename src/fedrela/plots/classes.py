@@ -160,6 +160,8 @@ def class_counts(
     """
     run = read_run(source)
     before, after = map(style.floats, source if run is None else _counts_of(run, client))
+    if before.shape != after.shape:
+        raise ArgumentError(f"source: expected as many classes before as after, got {before.size} and {after.size}")
     names = style.class_names(run.classes if run else names, before.size)
     looks = (("before", style.LINE, before, -0.2), ("after", style.SERIES[0], after, 0.2))
     for words, colour, counts, shift in looks:

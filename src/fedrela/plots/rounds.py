@@ -150,6 +150,8 @@ def cost(source: Any, *, ax: Axes = style.NEW) -> None:
     """
     run = read_run(source)
     parts = {label: style.floats(values) for label, values in source.items()} if run is None else _seconds(run)
+    if len({len(values) for values in parts.values()}) != 1:
+        raise ArgumentError("source: expected lists of equal length, the seconds of each round by name")
     number = len(next(iter(parts.values())))
     rounds = np.arange(1, number + 1) if run is None else np.array([record["round"] for record in run.timing])
     starts, widths = style.bins(number, MOST_BARS)

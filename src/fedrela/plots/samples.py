@@ -50,7 +50,10 @@ def score_histogram(
     if run := read_run(source):
         edges, counts, marks = run_scores(run, group)
     else:
-        counts, edges = np.histogram(style.floats(source).ravel(), bins=49)
+        scores = style.floats(source).ravel()
+        if not np.isfinite(scores).all():
+            raise ArgumentError("source: expected finite scores")
+        counts, edges = np.histogram(scores, bins=49)
         marks = [("", float(z)) for z in thresholds]
     look: dict[str, Any] = {"align": "edge", "color": style.SERIES[0], "edgecolor": style.PAPER, "linewidth": 0.3}
     bars = ax.bar(edges[:-1], counts, np.diff(edges), **look)
