@@ -150,7 +150,8 @@ def test_a_ledger_that_was_changed_before_the_run_had_finished_is_noticed(run, t
 
 def test_other_versions_are_named(run, tmp_path, monkeypatch):
     folder = cut_off(tmp_path / "run", 2)
-    monkeypatch.setattr("fedrela.experiment.runner.version", lambda name: {"numpy": "9.9", "torch": "8"}.get(name, "7"))
+    others = {"numpy": "9.9", "torch": "8"}
+    monkeypatch.setattr("fedrela.experiment.manifests.version", lambda name: others.get(name, "7"))
     done = run("resume", folder)
     assert done.code == 4
     then = ", ".join(f"{name} {version(name)}" for name in ("fedrela", "numpy", "torch"))

@@ -18,6 +18,7 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.experiment.build import build_data
 from fedrela.experiment.load import config_sha256, config_toml, load_node, parse_config
+from fedrela.experiment.manifests import check_same_config
 from fedrela.experiment.node_samples import MismatchError, load_samples
 from fedrela.experiment.private import (
     PrivateFederation,
@@ -35,7 +36,7 @@ from fedrela.experiment.private import (
 )
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin_or_resume, build_plan, check_same_config, run_status
+from fedrela.experiment.runner import begin_or_resume, build_plan, run_status
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.config_table import Fault
 from fedrela.experiment.schema.data import DataConfig

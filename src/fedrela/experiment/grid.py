@@ -25,9 +25,10 @@ from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
 from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
 from fedrela.experiment.load import config_sha256
+from fedrela.experiment.manifests import check_comparable
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.result import Result
-from fedrela.experiment.runner import begin_or_resume, check_comparable, run_status
+from fedrela.experiment.runner import begin_or_resume, run_status
 from fedrela.experiment.schema import Config, ReportConfig
 from fedrela.options import options_of
 from fedrela.runfolder import RunFolder, RunStatus

@@ -6,15 +6,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import platform
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
@@ -26,31 +20,35 @@ from fedrela.core.reallocators import REALLOCATORS
 from fedrela.data.cache import Progress
 from fedrela.data.federation import Federation, rebuild
 from fedrela.data.sources import Source
-from fedrela.engine.dispatch import broadcast_arrays, message_arrays
 from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.run import Run
-from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.experiment.build import LONGEST_MESSAGE, build_data, errors_at, first_of_each, groups_of
+from fedrela.errors import ArgumentError, DataError
+from fedrela.experiment.build import build_data, errors_at, first_of_each, groups_of
 from fedrela.experiment.load import config_sha256, load_config, parse_config
+from fedrela.experiment.manifests import (
+    check_comparable,
+    check_same,
+    check_same_config,
+    machine_facts,
+    manifest_of,
+    run_toml,
+)
 from fedrela.experiment.private import PrivateFederation
 from fedrela.experiment.recorded_run import RecordedRun
 from fedrela.experiment.result import Result
 from fedrela.experiment.schema import Config, check_fits
 from fedrela.experiment.schema.config_table import Fault
 from fedrela.experiment.schema.problems import WrongConfigError
-from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models import MODELS, build, contract
 from fedrela.models.contract import Model
 from fedrela.models.inputs import Scaling
-from fedrela.models.runtime import device_of, dtype_of, one_thread, processor, refused_precision, seeded
+from fedrela.models.runtime import device_of, dtype_of, one_thread, refused_precision, seeded
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.text import printable
 
 Configuration = str | Path | Mapping[str, Any] | Config
-MOST_NAMED = 3  # keys that a message about another configuration names
-PACKAGES = ("fedrela", "numpy", "torch")  # whose versions a result may depend on
 
 
 def run(
@@ -120,7 +118,7 @@ def begin(
         made = _make(config, federation, stack, given)
         manifest = manifest_of(config, federation, made).as_record()
         if prefix is not None:
-            _check_same(prefix.path, {key: prefix.manifest[key] for key in ("packages", "data", "model")}, manifest)
+            check_same(prefix.path, {key: prefix.manifest[key] for key in ("packages", "data", "model")}, manifest)
         if beside is not None:
             check_comparable(beside, manifest)
         create = RunFolder.create if prefix is None else prefix.fork
@@ -162,7 +160,7 @@ def resume(folder: str | Path, **given: Unpack[Overrides]) -> Iterator[RecordedR
             raise ArgumentError(f"{folder}: was started with a source of your own; {advice}")
         federation = federation or rebuild(wanted.data, source=source, root=config.data.root)
         made = _make(config, federation, stack, given)
-        _check_same(run_folder.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
+        check_same(run_folder.path, wanted.as_record(), manifest_of(config, federation, made).as_record())
         yield _restored(config, made, run_folder)
 
 
@@ -183,24 +181,6 @@ def begin_or_resume(
         return begin(config, out=out, executor=executor, prefix=before, beside=beside, federation=federation)
     check_same_config(RunFolder.open(out), config)
     return resume(out, executor=executor, federation=federation)
-
-
-def check_same_config(folder: RunFolder, config: Config) -> None:
-    """Raise if the run in a folder has a different configuration, and name the differences."""
-    if folder.manifest["config_sha256"] == config_sha256(config):
-        return
-    stored, given = (
-        dict(leaves(tomllib.loads(text))) for text in (folder.read("config.toml").decode(), run_toml(config))
-    )
-    found = [
-        f"{key} is {given.get(key, 'left out')}, there {stored.get(key, 'left out')}"
-        for key in dict.fromkeys([*given, *stored])
-        if given.get(key) != stored.get(key)
-    ]
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    what = printable(f"{', '.join(found[:MOST_NAMED])}{more}" or "its digest differs", LONGEST_MESSAGE)
-    advice = "give the same configuration to resume it, or another folder to start a new run"
-    raise ArgumentError(f"{folder.path}: the run there has a different configuration: {what}; {advice}")
 
 
 def run_status(folder: str | Path) -> RunStatus:
@@ -335,76 +315,9 @@ def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
     return recorded
 
 
-def manifest_of(config: Config, federation: Federation | PrivateFederation, made: Run) -> RunManifest:
-    """Return what a run's result depends on, besides its configuration."""
-    groups, algorithm = made.problem.groups, made.plan.algorithm
-    received = broadcast_arrays(made) | message_arrays(made, 0)
-    return RunManifest(
-        version=version("fedrela"),
-        config_sha256=config_sha256(config),
-        data=federation.manifest(),
-        model={
-            "arrays": [[entry.name, list(entry.shape), entry.kind] for entry in made.arrays.layout.entries],
-            "dtype": made.arrays.layout.dtype,
-            "first_sha256": made.arrays.layout.sha256(made.state.weights),
-            "scaling": made.problem.scaling.as_record(),
-        },
-        algorithm={
-            "name": algorithm.name,
-            "label": algorithm.label,
-            "params": asdict(algorithm.params),
-            "sends": {name: [list(field.shape), field.dtype] for name, field in made.arrays.upload.items()},
-            "receives": {name: [list(array.shape), str(array.dtype)] for name, array in received.items()},
-            "keeps": {name: [list(field.shape), field.dtype] for name, field in made.arrays.client_state.items()},
-        },
-        classes=list(made.problem.class_names),
-        groups={"names": list(groups.names), "of_class": groups.of_class.tolist(), "protocol": groups.protocol},
-        packages={name: version(name) for name in PACKAGES},
-    )
-
-
-def run_toml(config: Config) -> str:
-    """Return the configuration as the run folder keeps it: without ``[engine]``, on which nothing depends."""
-    return toml_text({key: value for key, value in config.as_table().items() if key != "engine"})
-
-
-def machine_facts(config: Config, executor: Executor) -> dict[str, Any]:
-    """Return facts that are never compared: when and on what machine the run started, and its workers."""
-    return {
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": platform.machine(),
-        "processor": processor(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "engine": config.engine.as_table(),
-        "remote_clients": executor.remote_clients,
-    }
-
-
 def config_of(folder: RunFolder) -> Config:
     """Return the configuration of a run, with the ``[engine]`` it started with."""
     text = folder.read("config.toml").decode()
     config = parse_config(text, name=str(folder.path / "config.toml"), folder=folder.path)
     engine = folder.read_json("machine.json").get("engine", {})
     return parse_config({**config.as_table(), "engine": engine}, name=str(folder.path / "config.toml"))
-
-
-def check_comparable(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise if the run of a manifest has other data or packages than the one in a folder."""
-    manifests = (RunFolder.open(path).manifest, manifest)
-    wanted, found = ({"packages": each["packages"], "data": each["data"].get("arrays")} for each in manifests)
-    _check_same(path, wanted, found)
-
-
-def _check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    as_stored = json.loads(json.dumps(found))  # JSON stores tuples as lists
-    for key in sorted(wanted, key=lambda key: key != "packages"):  # first, since all else may follow from them
-        if wanted[key] != as_stored.get(key):
-            advice = "continuing requires the same, also of your own model or algorithm"
-            if key == "packages":
-                names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
-                now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)
-                then = ", ".join(f"{name} {wanted[key][name]}" for name in names)
-                raise IntegrityError(f"{path}: {now}, but the run started with {then}; install the same to continue")
-            raise IntegrityError(f"{path}: {key} differs from what the run started with; {advice}")
