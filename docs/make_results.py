@@ -27,10 +27,17 @@ from result_records import (  # noqa: E402
     table,
     validation,
 )  # fmt: skip
-from result_sections import PLAIN, Pictures, beside, section  # noqa: E402
+from result_sections import Pictures, beside, section  # noqa: E402
 
 PAGES = DOCS / "results"
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
+PEERS = (
+    "Re-weighting",
+    "Oversampling",
+    "SMOTE",
+    "FedMix",
+    "Balanced softmax",
+)  # what clients can do in place of FedReLa
 OVERVIEW = (  # studies in the first picture
     "mammography", "credit", "kdd", "pneumonia", "chula", "fmnist-published", "fmnist-fedavg", "cifar10-lt",
     "cifar100-k10", "tinyimagenet",
@@ -135,14 +142,14 @@ def tally(gains: Sequence[Gain], base: str, treated: str, metric: Callable[[Stud
 
 def plain(gain: Gain) -> bool:
     """Whether nothing else is done about imbalance: remedies have a comma in their name, or are peers."""
-    study, name, _ = gain
-    return study.page != "tables" or "," not in name
+    study, name, arms = gain
+    return arms["baseline"][0]["baseline"] not in PEERS and (study.page != "tables" or "," not in name)
 
 
 def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     """Yield the lines of the first page: the answer, the studies, advice, what is missing."""
     main = [gain for gain in all_gains(studies, ("fashion-mnist", "cifar-10", "cifar-100", "tables")) if plain(gain)]
-    main = [gain for gain in main if gain[0].name not in PLAIN and not gain[0].name.endswith(REMEDIES)]
+    main = [gain for gain in main if not gain[0].name.endswith(REMEDIES)]
     rows = []
     first: dict[str, Gain] = {}
     for gain in main:
@@ -169,7 +176,7 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     yield f"- **How much of it is the learning-rate drop?** Alone it gives the rare classes {alone}."
     yield f"  With the drop in both arms FedReLa adds {beside}."
     yield f"- **For whom?** {for_whom(studies)}"
-    yield f"- **Where not?** {where_not(studies)}"
+    yield f"- **Where not?** {where_not(studies)}{fallen(main)}"
     yield ""
     yield from ABOUT_ARMS
     yield from remedy_table(studies)
@@ -283,6 +290,14 @@ def where_not(studies: Sequence[Study]) -> str:
     where = "[harm](harm.md) and [sensitivity](sensitivity.md)"
     fall = f"The headline accuracy falls in {len(worse)} of {len(found)} settings of {where}"
     return f"{fall}, beyond noise in {len(clear)}{': ' if named else ''}{named}."
+
+
+def fallen(gains: Sequence[Gain]) -> str:
+    """Name the rows among all in which the headline accuracy falls most."""
+    found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in gains]
+    worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
+    named = "; ".join(f"{study.short}, {name} {gain_text(gain)}" for gain, study, name in worse[:3])
+    return f" Above, it falls in {len(worse)} of {len(found)}, most for {named}." if worse else ""
 
 
 def advice(studies: Sequence[Study]) -> Iterator[str]:
