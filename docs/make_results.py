@@ -31,13 +31,8 @@ from result_sections import Pictures, beside, section  # noqa: E402
 
 PAGES = DOCS / "results"
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
-PEERS = (
-    "Re-weighting",
-    "Oversampling",
-    "SMOTE",
-    "FedMix",
-    "Balanced softmax",
-)  # what clients can do in place of FedReLa
+# What clients can do about imbalance in place of FedReLa.
+PEERS = ("Re-weighting", "Oversampling", "SMOTE", "FedMix", "Balanced softmax")
 OVERVIEW = (  # studies in the first picture
     "mammography", "credit", "kdd", "pneumonia", "chula", "fmnist-published", "fmnist-fedavg", "cifar10-lt",
     "cifar100-k10", "tinyimagenet",

@@ -42,13 +42,11 @@ def gains_rows(study: Study) -> Iterator[list[str]]:
 
 def convergence(study: Study) -> str:
     """Say whether the baselines have converged: what the last ten rounds gained."""
-    cells = (cell for arms in study.rows.values() for cell in arms.get("baseline", []))
-    gained = {
-        cell["weights_sha256"]: cell["last_ten"] for cell in cells if cell["last_ten"] is not None
-    }  # every run once
-    if not gained:
+    cells = [cell for arms in study.rows.values() for cell in arms.get("baseline", [])]
+    once = {cell["weights_sha256"]: cell["last_ten"] for cell in cells}  # several rows may have one run
+    known = [gain for gain in once.values() if gain is not None]
+    if not known:
         return ""
-    known = list(gained.values())
     more = sum(gain >= 0.01 for gain in known)
     ends = dict.fromkeys(map(points, (min(known), max(known))))
     verdict = f"{more or 'none'} of {plural(len(known), 'run')} gained a point or more"

@@ -271,6 +271,12 @@ def test_numbers_of_means_have_at_most_one_decimal(ax):
     assert texts(ax) == ["0.3", "2", "1,234.6", "0"]
 
 
+def test_a_threshold_between_two_scores_sets_no_limit(record, monkeypatch):
+    assert record.bound == record.label_moves["bound"] > 0
+    monkeypatch.setitem(record.config["relabel"], "threshold", "linear")
+    assert record.bound is None
+
+
 @pytest.mark.parametrize(
     ("draw", "words"),
     [

@@ -214,9 +214,7 @@ def moves_into_classes(
     groups = None
     if run := read_run(source):
         record, names, groups = run.label_moves, run.classes, run.groups
-        source, expected, limit = np.sum(record["flow"], axis=0), record["expected"], record["bound"] or None
-        if run.config["relabel"].get("threshold") not in (None, "higher", "order"):
-            limit = None  # other thresholds set none
+        source, expected, limit = np.sum(record["flow"], axis=0), record["expected"], run.bound or None
     moved = style.floats(source)
     names = style.class_names(names, moved.size)
     colours = style.class_colours(groups, moved.size)

@@ -127,6 +127,12 @@ class RunData:
         return self.relabelling
 
     @property
+    def bound(self) -> int | None:
+        """The most labels that can move into one class; None if the threshold chosen sets no limit."""
+        is_set = self.config["relabel"].get("threshold") in (None, "higher", "order")
+        return int(self.label_moves["bound"]) if is_set else None
+
+    @property
     def client_counts(self) -> Ints | None:
         """Training samples of each client by original class, (clients, classes); None if unknown."""
         rows, ids = (self.relabelling or {}).get("counts"), range(len(self.classes))

@@ -76,9 +76,11 @@ def read_queue(folder: str | Path) -> list[Queued]:
     table, _ = parse_toml(read_text(place), str(place))
     try:
         queued = [Queued(place.parent / each.pop("name"), **each) for each in table["study"]]
-        return [replace(each, minutes=0.0 + each.minutes) for each in queued]
     except (KeyError, TypeError, AttributeError):
-        raise ArgumentError(f"{place}: expected tables [[study]] with name, title, page, minutes and seeds") from None
+        queued = []
+    if not queued or not all(isinstance(each.minutes, int | float) for each in queued):
+        raise ArgumentError(f"{place}: expected tables [[study]] with name, title, page, minutes and seeds")
+    return queued
 
 
 class Study:
