@@ -68,6 +68,14 @@ def test_write_that_fails_leaves_the_old_file(step: str, tmp_path: Path, monkeyp
     assert os.listdir(tmp_path) == ["file"]
 
 
+def test_an_error_of_the_system_names_the_target(tmp_path: Path) -> None:
+    target = tmp_path / ("a" * 250)  # the temporary name is too long
+    for write in (lambda: write_bytes(target, b""), lambda: new_folder(target).__enter__()):
+        with pytest.raises(OSError) as caught:
+            write()
+        assert caught.value.filename == str(target)
+
+
 def test_new_folder_appears_whole(tmp_path: Path) -> None:
     target = tmp_path / "made" / "target"
     with new_folder(target) as folder:

@@ -36,14 +36,10 @@ def write_bytes(path: str | Path, data: bytes, *, overwrite: bool = True, privat
     """
     path = Path(path)
     make_folders(path.parent)
-    temporary = temporary_path(path)
-    try:
+    with _unfinished(path) as temporary:
         operations.write_temporary(temporary, data, private=private)
         operations.sync(temporary)
         _put_in_place(temporary, path, overwrite)
-    except BaseException:
-        discard(temporary)
-        raise
     operations.sync_folder(path.parent)
 
 
@@ -72,6 +68,19 @@ def append_line(path: Path, line_after: Callable[[bytes], bytes]) -> None:
 def temporary_path(path: Path) -> Path:
     """Return a new hidden name beside `path` for an unfinished file."""
     return path.with_name(f".{path.name}.{secrets.token_hex(6)}.part")
+
+
+@contextlib.contextmanager
+def _unfinished(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; after an error it is removed, and the error names `path`."""
+    temporary = temporary_path(path)
+    try:
+        yield temporary
+    except BaseException as error:
+        discard(temporary)
+        if isinstance(error, OSError) and str(error.filename) == str(temporary):
+            error.filename = str(path)
+        raise
 
 
 def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
@@ -125,8 +134,7 @@ def new_folder(target: str | Path) -> Iterator[Path]:
     if os.path.lexists(target):
         raise DataError(f"{target}: exists already; remove it or choose another path")
     make_folders(target.parent)
-    temporary = temporary_path(target)
-    try:
+    with _unfinished(target) as temporary:
         operations.make_folder(temporary)
         yield temporary
         for folder, _, names in os.walk(temporary):
@@ -134,9 +142,6 @@ def new_folder(target: str | Path) -> Iterator[Path]:
                 operations.sync(Path(folder, name))
             operations.sync_folder(Path(folder))
         operations.rename(temporary, target)
-    except BaseException:
-        discard(temporary)
-        raise
     operations.sync_folder(target.parent)
 
 
