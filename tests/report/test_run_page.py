@@ -231,6 +231,19 @@ def test_hostile_class_names_are_text(tmp_path):
         assert bad[start][:30] in "".join(read.words)
 
 
+def test_two_classes_are_ranked_and_a_group_without_test_samples_is_named(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(240, COLUMNS)).astype(np.float32), rng.integers(0, 2, 240)
+    for wanted in ([0, 1], [1]):
+        test = np.isin(y, wanted)
+        source = from_arrays(x, y, x[test], y[test], class_names=["sick", "well"])
+        folder = run_experiment(small(), out=tmp_path / f"{len(wanted)}", source=source, workers=1).folder
+        facts = dict(section(page_of(folder), "summary").blocks[0].pairs)
+        both = len(wanted) == 2
+        assert ("AUPRC of well" in facts) is both
+        assert ("The test set has no sample of minority classes." in words(page_of(folder), "summary")) is not both
+
+
 def unfinished(folder, rounds: int):
     with begin(small(), out=folder) as execution:
         for done, _ in enumerate(execution.rounds(), 1):
