@@ -254,6 +254,22 @@ def test_undo_is_an_entry_with_its_reason(run, made, clinic):
     assert (again.code, "was already undone on" in again.line()) == (3, True)
 
 
+@pytest.mark.parametrize("spelling", ["{}", "{}.0", "0{}"])
+def test_undo_writes_labels_as_the_file_had_them(run, clinic, spelling):
+    header, *rows = clinic.csv().read_text().splitlines()
+    labels = [spelling.format(label) for label in clinic.labels]
+    rows = [f"{row.rpartition(',')[0]},{label}" for row, label in zip(rows, labels, strict=True)]
+    (clinic.folder / "ward.csv").write_text("\n".join([header, *rows, ""]))
+    assert run("relabel", clinic.folder / "ward.csv", "--tau", "0.1").code == 0
+    with open(clinic.folder / "ward.relabelled.csv", newline="") as file:
+        found = list(csv.DictReader(file))
+    assert [row["old"] for row in found] == labels
+    assert {row["new"] for row in found} <= set(labels)
+    assert run("ledger", "undo", clinic.folder / "ward.ledger.json", "--reason", "x").code == 0
+    with open(clinic.folder / "ward.original.csv", newline="") as file:
+        assert [row["label"] for row in csv.DictReader(file)] == labels
+
+
 def test_labels_written_anew_by_another_form_of_ledger_are_not_taken_for_forged(run, clinic):
     path = clinic.csv()
     assert run("relabel", path).code == 0

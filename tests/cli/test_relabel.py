@@ -134,6 +134,12 @@ def test_nothing_moves_at_tau_0(run, clinic):
     assert column(clinic.folder / "clinic.relabelled.csv") == [NAMES[label] for label in clinic.labels]
 
 
+def test_a_model_that_confirms_few_labels_is_warned_of(run, clinic):
+    assert "warning" not in run("relabel", clinic.csv()).out
+    clinic.posterior[:] = np.roll(clinic.posterior, 1, axis=1)
+    assert "warning: the model agrees with" in run("relabel", clinic.csv(), "--force").out
+
+
 def test_dry_run_shows_the_same_and_writes_nothing(run, clinic):
     path = clinic.csv()
     dry = run("relabel", path, "--tau", "0.1", "--dry-run")

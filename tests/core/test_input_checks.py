@@ -30,6 +30,7 @@ GOOD = [0.5, 0.3, 0.2]
             [0.0, 2.0, 0.5],
             "not normalised: row 1: expected a sum of 1, got 2.5; if these are logits, take the softmax first",
         ),
+        ([60.0, 30.0, 9.5], "not normalised: row 1: expected a sum of 1, got 99.5; divide per cent by 100"),
     ],
 )
 def test_what_is_wrong_with_a_row(row, message):

@@ -44,6 +44,24 @@ def test_proven_rows_stay():
     assert run(keep=proven, eligible=eligible).moved.tolist() == run(eligible=eligible & ~mask).moved.tolist()
 
 
+def test_integers_of_numpy_are_numbers():
+    rows, pair = PLAIN.moved[:2], max(pairs(PLAIN), key=lambda pair: PLAIN.ledger.flow[pair])
+    assert run(keep=list(rows)).moved.tolist() == run(keep=rows.tolist()).moved.tolist()
+    assert run(forbidden=[tuple(np.array(pair))]).moved.tolist() == run(forbidden=[pair]).moved.tolist()
+    assert run(class_tau={np.int64(3): 0.0}).moved.tolist() == run(class_tau={3: 0.0}).moved.tolist()
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_class_names_that_are_numbers_are_names(kind, tmp_path):
+    names = kind([1, 2, 3, 4])
+    with pytest.raises(ArgumentError, match=r"1 is the name of one class and the number of another; write '1'"):
+        run(forbidden=[(1, 2)], class_names=names)
+    done = run(forbidden=[("1", "2")], class_names=names)
+    assert (0, 1) not in pairs(done)
+    done.ledger.save(tmp_path / "ledger.json")
+    assert fedrela.Ledger.load(tmp_path / "ledger.json").class_names == ("1", "2", "3", "4")
+
+
 def test_classes_are_named_by_name_or_number():
     busiest = max(pairs(PLAIN), key=lambda pair: PLAIN.ledger.flow[pair])
     named = tuple(NAMES[c] for c in busiest)

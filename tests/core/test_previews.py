@@ -116,6 +116,9 @@ def test_an_unusual_share_is_warned_of():
 def test_one_class_only_is_warned_of():
     table = fedrela.preview(CASE.Q, np.full(300, 4))
     assert any(text.startswith("one class only: all 300 samples are of class 4") for text in table.warnings)
+    names = [f"kind {c}" for c in range(CASE.Q.shape[1])]
+    said = fedrela.preview(CASE.Q, np.full(300, 4), class_names=names).warnings
+    assert any(text.startswith("one class only: all 300 samples are of class kind 4") for text in said)
 
 
 def test_a_cap_that_will_bind_is_said():

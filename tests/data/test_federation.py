@@ -208,6 +208,15 @@ def test_wrong_plans(options, message):
         PartitionPlan(**options)
 
 
+def test_labels_that_count_from_1_are_refused():
+    x, y = np.zeros((40, 2)), np.repeat([1, 2], 20)
+    arrays = {"class_names": ["0", "1", "2"], "test_share": 0.5}
+    with pytest.raises(DataError, match=r"no training sample has the label 0, and others .*; number the labels from 0"):
+        build_federation(from_arrays(x, y, **arrays), Recipe(1, Imbalance(), PartitionPlan("iid", clients=2)))
+    named = from_arrays(x, y, **arrays | {"class_names": ["cat", "dog", "owl"]})
+    assert build_federation(named, Recipe(1, Imbalance(), PartitionPlan("iid", clients=2))).available.tolist()[0] == 0
+
+
 def test_natural_needs_client_ids():
     with pytest.raises(DataError, match="this source has no client ids"):
         build_federation(DIGITS, Recipe(1, Imbalance(), PartitionPlan("natural")))

@@ -53,7 +53,8 @@ def test_csv_forms(tmp_path, case):
     data = read_posteriors(put(tmp_path, text))
     assert data.posterior.tolist() == [[0.75, 0.25], [0.5, 0.5]]
     assert data.labels.tolist() == [0, 1]
-    assert (data.class_names, data.names_as_labels, data.lines.tolist()) == (names, as_names, lines)
+    assert (data.class_names, data.lines.tolist()) == (names, lines)
+    assert [int(float(label)) for label in data.written] == [0, 1] if not as_names else data.written == names
     assert data.place(1) == f"{tmp_path}/p.csv:{lines[1]}"
 
 
@@ -65,7 +66,29 @@ def test_classes_named_by_numbers_are_found_by_value(tmp_path, header, labels, f
     rows = [",".join(["0.5"] + ["0.25"] * (header.count(",")) + [label]) for label in labels.split()]
     data = read_posteriors(put(tmp_path, "\n".join([f"{header},label", *rows, ""])))
     assert data.labels.tolist() == found
-    assert data.names_as_labels is (header != "0,1")
+    written = dict(zip(reversed(found), reversed(labels.split()), strict=True))
+    assert data.written == tuple(written.get(c, name) for c, name in enumerate(header.split(",")))
+
+
+@pytest.mark.parametrize(
+    ("header", "labels"), [("p_0,p_1,p_10,p_2", "2 0"), ("p1,p2,p3", "1 2"), ("q_1,q_0", "0 1"), ("p1,p2,p3", "01 2.0")]
+)
+def test_columns_with_numbers_in_another_order_need_a_prefix(tmp_path, header, labels):
+    rows = ["0.5,0.5" + ",0" * (header.count(",") - 1) + f",{label}" for label in labels.split()]
+    file = put(tmp_path, "\n".join([f"{header},label", *rows, ""]))
+    prefix = header[: 1 + header.startswith(("p_", "q_"))]
+    with pytest.raises(DataError, match=rf"p\.csv:1:1: the first class is .* --prefix {prefix} reads these as the num"):
+        read_posteriors(file)
+    data = read_posteriors(file, prefix=prefix)
+    assert [int(data.class_names[c]) for c in data.labels] == [int(float(label)) for label in labels.split()]
+    if "10" not in header:
+        given = read_posteriors(put(tmp_path, file.read_text()), classes=tuple(header.split(",")))
+        assert given.labels.tolist() == [int(float(label)) for label in labels.split()]
+
+
+def test_labels_from_0_beside_columns_from_1_are_positions(tmp_path):
+    data = read_posteriors(put(tmp_path, "p1,p2,label\n0.5,0.5,0\n0.5,0.5,1\n"))
+    assert data.labels.tolist() == [0, 1]
 
 
 def test_a_number_that_names_no_class_is_an_error(tmp_path):
@@ -217,8 +240,8 @@ def test_what_is_written_is_read(place, data, names):
         raise
     assert np.array_equal(found.posterior, np.array(rows).reshape(-1, C), equal_nan=True)
     assert (found.labels.tolist(), found.class_names) == (labels, tuple(names))
-    assert found.names_as_labels == (as_names or not rows)
-    words = [names[c] if found.names_as_labels else c for c in labels]
+    assert found.written == tuple(names if as_names or not rows else map(str, range(C)))
+    words = [found.written[c] for c in labels]
     written = encode_columns({"label": words, "x": np.arange(len(words)) / 7}, ".csv").decode()
     back = list(csv.reader(io.StringIO(written, newline="")))
     assert back == [["label", "x"], *([str(word), str(row / 7)] for row, word in enumerate(words))]
@@ -244,7 +267,7 @@ TABLE = "pid,age,p_cat,p_dog,p_owl,species,split\na1,61,0.75,0.125,0.125,cat,tra
 )
 def test_named_columns(tmp_path, options, names):
     data = read_posteriors(put(tmp_path, TABLE), id="pid", **options)
-    assert (data.class_names, data.ids, data.names_as_labels) == (names, ("a1", "a2"), True)
+    assert (data.class_names, data.ids, data.written) == (names, ("a1", "a2"), names)
     assert [names[c] for c in data.labels] == ["cat", "dog"]
     assert data.posterior[:, names.index("cat")].tolist() == [0.75, 0.25]
 

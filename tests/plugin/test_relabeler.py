@@ -195,6 +195,29 @@ def test_limits_mean_labels_whatever_these_are(limits):
     assert (kept != CODES).any()
 
 
+@pytest.mark.parametrize("kind", [lambda y: y - 1, lambda y: y.astype(float), lambda y: y.astype(np.uint8) + 7])
+def test_limits_take_labels_of_any_kind(kind):
+    labels = kind(CODES)
+    one, other = np.unique(labels)[[0, 2]]
+    assert ((labels == one) & (relabelled(labels) == other)).any()
+    for limits in (
+        {"forbidden": [(one, other)]},
+        {"forbidden": [(one.item(), other.item())]},
+        {"class_tau": {other: 0}},
+    ):
+        new = relabelled(labels, **limits)
+        assert not ((labels == one) & (new == other)).any()
+        assert (new != labels).any()
+    with pytest.raises(ArgumentError, match="class_tau: expected one of the labels"):
+        relabelled(labels, class_tau={99: 0.0})
+
+
+def test_limits_take_booleans():
+    labels = CODES > 0
+    assert (relabelled(labels) != labels).any()
+    assert (relabelled(labels, forbidden=[(False, True)]) == labels).all()
+
+
 def test_a_real_classifier():
     pictures, y = load_digits(return_X_y=True)
     keep = np.flatnonzero((y > 2) | (np.arange(y.size) % 10 == 0))
@@ -221,7 +244,7 @@ def test_wrong_use():
         Relabeler(JUDGE).fit_resample(X, np.eye(3)[CODES])
     with pytest.raises(ArgumentError, match=r"estimator: expected a classifier with predict_proba, got LinearSVC"):
         Relabeler(LinearSVC()).fit_resample(X, WORDS)
-    with pytest.raises(ArgumentError, match="forbidden: unknown class '7'"):
+    with pytest.raises(ArgumentError, match="forbidden: expected one of the labels 0, 1, 2, got 7"):
         Relabeler(JUDGE, forbidden=[(1, 7)]).fit_resample(X, CODES)
     for missing in (None, np.nan, pd.NA):
         with pytest.raises(DataError, match="y: row 3: expected a label, got none"):

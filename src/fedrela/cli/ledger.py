@@ -306,9 +306,11 @@ def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
 
 def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str, force: bool) -> Path:
     labels = core.undo(ledger).tolist()
-    names = dict(enumerate(ledger.class_names))
+    written = log.ledger_entries().get(path.name, {}).get("labels")  # as the file has them
+    if not isinstance(written, list) or len(written) != ledger.num_classes:
+        written = ledger.class_names or range(ledger.num_classes)
     ids = ledger.ids or range(len(labels))
-    content = encode_columns({"id": list(ids), "label": [names.get(label, label) for label in labels]}, ".csv")
+    content = encode_columns({"id": list(ids), "label": [str(written[label]) for label in labels]}, ".csv")
     target = path.with_name(f"{path.name.removesuffix(path.suffix).removesuffix('.ledger')}.original.csv")
     if os.path.lexists(target) and not force:
         raise ArgumentError(f"{target}: exists already; --force overwrites it")

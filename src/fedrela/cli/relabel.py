@@ -31,6 +31,7 @@ from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
 from fedrela.core.equations import agreement
 from fedrela.core.ledger import arrays_digest
 from fedrela.core.limits import Limits
+from fedrela.core.previews import poor_agreement
 from fedrela.core.relabel_options import PreviewKeywords, RelabelKeywords, RelabelOptions, show_keywords
 from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import PosteriorFile, encode_columns
@@ -259,7 +260,7 @@ def _write(
         record_ledger(
             log, ledger_path.name, ledger, file=str(data.path), file_sha256=digest_file(data.path),
             reading={name: value for name, value in vars(reading).items() if value},
-            output=labels_path.name, output_sha256=digest(content),
+            labels=list(map(str, data.written)), output=labels_path.name, output_sha256=digest(content),
         )  # fmt: skip
         path = labels_path
         write_bytes(path, content, overwrite=force, private=True)
@@ -278,6 +279,8 @@ def _show(screen: Console, data: PosteriorFile, done: core.Relabelling) -> None:
     print_line(screen, f"moved {m:,} of {n:,} labels ({percent(done.share, 2)})", "bold")
     for note in done.ledger.notes:
         print_line(screen, f"note: {printable(note)}")
+    if poor := poor_agreement(data.posterior, data.labels):
+        print_line(screen, f"warning: {poor}", "yellow")
 
 
 def show_flows(screen: Console, names: list[str], ledger: core.Ledger) -> None:

@@ -63,7 +63,8 @@ def _first_bad_row(Q: NDArray[Any], off: NDArray[np.bool_], total: NDArray[np.fl
     if Q[i].min() < 0:
         j = int(np.argmax(Q[i] < 0))
         return Refusal("not normalised", f"column {j} is negative ({Q[i, j]:.6g})", i)
-    hint = "if these are logits, take the softmax first"
+    per_cent = abs(total[i] - 100) <= 100 * ROW_SUM_TOLERANCE
+    hint = "divide per cent by 100" if per_cent else "if these are logits, take the softmax first"
     return Refusal("not normalised", f"expected a sum of 1, got {total[i]:.6g}; {hint}", i)
 
 

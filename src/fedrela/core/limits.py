@@ -31,28 +31,36 @@ def check_pairs(value: Any) -> Pairs:
     """Return pairs of two different classes."""
     if not isinstance(value, list | tuple | set | frozenset):
         raise ArgumentError(f"expected {PAIRS}, got {shown(value)}")
+    pairs = []
     for i, pair in enumerate(value):
         if not isinstance(pair, list | tuple) or len(pair) != 2:
             raise ArgumentError(f"expected a pair of classes [from, to], got {shown(pair)}", item=(i,))
-        for j, c in enumerate(pair):
-            _check_class(c, (i, j))
+        pair = tuple(_as_class(c, (i, j)) for j, c in enumerate(pair))
         if pair[0] == pair[1]:
             raise ArgumentError(f"expected two different classes, got {shown(pair[0])} twice", item=(i,))
-    return tuple((pair[0], pair[1]) for pair in value)
+        pairs.append(pair)
+    return tuple(pairs)
 
 
-def _check_class(value: Any, item: tuple[int, ...]) -> None:
-    if not isinstance(value, str) and (type(value) is not int or value < 0):
-        raise ArgumentError(f"expected a class number >= 0 or a class name, got {shown(value)}", item=item)
+def _as_class(value: Any, item: tuple[int, ...]) -> Class:
+    value = int(value) if isinstance(value, np.integer) else value
+    if isinstance(value, str) or (type(value) is int and value >= 0):
+        return value
+    raise ArgumentError(f"expected a class number >= 0 or a class name, got {shown(value)}", item=item)
+
+
+def is_matrix(allowed: Any) -> bool:
+    """Whether allowed moves are booleans, by row and column, and not pairs of classes."""
+    first = allowed[0] if isinstance(allowed, list | tuple) and allowed else None
+    first = first[0] if isinstance(first, list | tuple) and first else first
+    return isinstance(allowed, np.ndarray) or isinstance(first, bool | np.bool_ | np.ndarray)
 
 
 def _check_allowed(value: Any) -> Pairs | NDArray[Any] | None:
     """Return pairs, or a matrix as it was given; `relabel` checks its shape."""
-    first = value[0] if isinstance(value, list | tuple) and value else None
-    first = first[0] if isinstance(first, list | tuple) and first else first
-    if value is None or isinstance(value, np.ndarray):
-        return value
-    return as_array("allowed", value) if isinstance(first, bool | np.bool_ | np.ndarray) else check_pairs(value)
+    if value is None:
+        return None
+    return as_array("allowed", value) if is_matrix(value) else check_pairs(value)
 
 
 def _check_keep(value: Any) -> tuple[int | str, ...] | NDArray[np.bool_]:
@@ -62,6 +70,7 @@ def _check_keep(value: Any) -> tuple[int | str, ...] | NDArray[np.bool_]:
     rows = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(rows, list | tuple | set | frozenset):
         raise ArgumentError(f"expected {ROWS}, got {shown(value)}")
+    rows = [int(row) if isinstance(row, np.integer) else row for row in rows]
     for i, row in enumerate(rows):
         if not isinstance(row, str) and (type(row) is not int or row < 0):
             raise ArgumentError(f"expected a row number >= 0 or an id, got {shown(row)}", item=(i,))
@@ -73,6 +82,7 @@ def _check_class_tau(value: Any) -> dict[str, float] | None:
         raise ArgumentError(f"expected a table class -> fraction, got {shown(value)}")
     table = {}
     for key, tau in (value or {}).items():
+        key = int(key) if isinstance(key, np.integer) else key
         if not isinstance(key, str) and (type(key) is not int or key < 0):
             raise WrongKeyError(f"expected a class number >= 0 or a class name, got {shown(key)}", item=(str(key),))
         if str(key) in table:

@@ -13,7 +13,7 @@ from fedrela.arguments import check_fraction
 from fedrela.core.draws import expected_flow
 from fedrela.core.equations import Floats, agreement
 from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
-from fedrela.core.relabelling import Inputs, check_inputs
+from fedrela.core.relabelling import check_inputs
 from fedrela.errors import ArgumentError
 from fedrela.text import percent, probability
 
@@ -153,33 +153,41 @@ def preview(
         candidates = inputs.candidates(replace(inputs.options, tau=tau), np.random.default_rng(0))
         flow[t] = expected_flow(candidates, inputs.y, inputs.options.variant(inputs.C).target)
     counts = np.bincount(inputs.y, minlength=inputs.C).astype(np.int64)
-    share, kappa = _agreement_and_kappa(inputs)
-    warnings = _warnings(values, flow.sum(axis=(1, 2)), counts, share, kappa, inputs.options.max_fraction)
+    share, kappa = _agreement_and_kappa(inputs.Q, inputs.y)
+    warnings = _warnings(values, flow.sum(axis=(1, 2)), counts, inputs.options.max_fraction, class_names)
+    if poor := poor_agreement(inputs.Q, inputs.y):
+        warnings = (poor, *warnings)
     return Preview(values, counts, flow, share, kappa, warnings, None, None)
 
 
-def _agreement_and_kappa(inputs: Inputs) -> tuple[float, float]:
+def _agreement_and_kappa(Q: Floats, y: NDArray[Any]) -> tuple[float, float]:
     """Return the share of labels that the model predicts, and Cohen's kappa."""
-    n = inputs.y.size
-    if n == 0:
+    if y.size == 0:
         return np.nan, np.nan
-    share = agreement(inputs.Q, inputs.y)
-    shares = [np.bincount(classes, minlength=inputs.C) / n for classes in (inputs.Q.argmax(axis=1), inputs.y)]
+    share = agreement(Q, y)
+    shares = [np.bincount(classes, minlength=Q.shape[1]) / y.size for classes in (Q.argmax(axis=1), y)]
     chance = float(shares[0] @ shares[1])
     return share, (share - chance) / (1.0 - chance) if chance < 1.0 else np.nan
 
 
+def poor_agreement(Q: Floats, y: NDArray[Any]) -> str:
+    """Return a warning if the model confirms hardly more labels than chance, else an empty string."""
+    share, kappa = _agreement_and_kappa(Q, y)
+    if not share < POOR_AGREEMENT or kappa >= POOR_KAPPA:
+        return ""
+    return (
+        f"the model agrees with {percent(share)} of the labels, hardly more than chance; "
+        "a poor model moves more labels than a good one: re-label later, or check the order of the classes"
+    )
+
+
 def _warnings(
-    taus: Floats, total: Floats, counts: NDArray[np.int64], agreement: float, kappa: float, max_fraction: float
+    taus: Floats, total: Floats, counts: NDArray[np.int64], max_fraction: float, class_names: Sequence[str]
 ) -> tuple[str, ...]:
     n, warnings = int(counts.sum()), []
-    if agreement < POOR_AGREEMENT and not kappa >= POOR_KAPPA:
-        warnings.append(
-            f"the model agrees with {percent(agreement)} of the labels, hardly more than chance; "
-            "a poor model moves more labels than a good one: re-label later, or check the order of the classes"
-        )
     if np.count_nonzero(counts) == 1 and counts.size > 1:
-        only = f"one class only: all {n} samples are of class {int(np.argmax(counts))}"
+        c = int(np.argmax(counts))
+        only = f"one class only: all {n} samples are of class {class_names[c] if len(class_names) else c}"
         warnings.append(f"{only}, so every move adds a class that these data do not have")
     if (large := total > USUAL_SHARE * n).any():
         tau, share = taus[large.argmax()], total[large.argmax()] / n

@@ -201,7 +201,7 @@ def relabel(
         options=inputs.as_record() | {"seed": repeatable},
         notes=() if refusal else _notes(candidates, inputs.y, capped=chosen.size < drawn.size),
         refusal=str(refusal) if refusal else None,
-        class_names=tuple(class_names),
+        class_names=tuple(map(str, class_names)),
         ids=inputs.ids,
     )
     row, threshold = refusal.index if refusal else None, candidates.threshold
@@ -254,7 +254,7 @@ def check_inputs(
     ids: Sequence[str],
 ) -> Inputs:
     """Check all arguments: raise if one is wrong, record a refusal if a value is bad."""
-    y, names = checks.as_labels(labels), tuple(map(str, ids))
+    y, names, classes = checks.as_labels(labels), tuple(map(str, ids)), tuple(map(str, class_names))
     Q = checks.as_array("posterior", posterior)
     if Q.ndim > 0 and Q.shape[0] != y.size:
         raise ArgumentError(f"posterior and labels differ in length: {Q.shape[0]} and {y.size}")
@@ -262,12 +262,12 @@ def check_inputs(
     C = max(width, 1) if num_classes is None else check_integer("num_classes", num_classes)
     if np.iinfo(y.dtype).max < C - 1:  # a moved label would overflow
         raise ArgumentError(f"{y.dtype} cannot hold class {C - 1}; use a wider integer dtype", argument="labels")
-    for name, texts, size in (("class_names", class_names, C), ("ids", names, y.size)):
+    for name, texts, size in (("class_names", classes, C), ("ids", names, y.size)):
         if len(texts) and (len(texts) != size or len(set(texts)) != size):
             raise ArgumentError(
                 f"expected {size} distinct strings, got {len(set(texts))} in {len(texts)}", argument=name
             )
-    options = options.numbered(class_names)
+    options = options.numbered(classes)
     for check in (options.variant, options.taus):  # raise if an option is for another number of classes
         check(C)
     allowed = options.allowed_moves(C)

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.arguments import check_choice
+from fedrela.data.checks import first
 from fedrela.data.imbalance import Imbalance
 from fedrela.data.partition import PartitionPlan, hold_out
 from fedrela.data.sources import Source, load
-from fedrela.errors import ArgumentError, IntegrityError
+from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.records import Shard
 
 FORMAT = "fedrela-federation-1"
@@ -169,6 +170,8 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
     >>> federation.class_counts.tolist()
     [6, 6, 6, 139, 139, 139, 139, 139, 139, 139]
     """
+    available = np.bincount(source.y_train, minlength=source.num_classes)
+    _refuse_unused_number(source, available)
     chosen = recipe.imbalance.apply(source.y_train, source.num_classes, seed=recipe.seed)
     labels = source.y_train[chosen.indices]
     ids = None if source.client_train is None else source.client_train[chosen.indices]
@@ -185,13 +188,20 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
         x_train=x_train,
         x_test=x_test,
         shards=shards,
-        available=np.bincount(source.y_train, minlength=source.num_classes),
+        available=available,
         class_counts=chosen.counts,
         client_counts=_count(source.y_train, [shard.train for shard in shards], source.num_classes),
         minority=chosen.minority,
         note=partition.note,
         origin=origin,
     )
+
+
+def _refuse_unused_number(source: Source, available: NDArray[np.int64]) -> None:
+    """Raise if classes have no names, and no training sample has one of their numbers: samples could move into it."""
+    if (c := first(available == 0)) is not None and source.class_names == tuple(map(str, range(len(available)))):
+        what = f"no training sample has the label {c}, and others have larger ones"
+        raise DataError(f"{source.name}: {what}; number the labels from 0, or give class_names")
 
 
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:

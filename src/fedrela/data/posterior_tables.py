@@ -7,6 +7,7 @@ the options to resolve it. Every error in a CSV file says ``FILE:LINE:COLUMN``, 
 from __future__ import annotations
 
 import itertools
+import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,20 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.sources.file_readers import csv_rows, reading
+from fedrela.core.input_checks import ROW_SUM_TOLERANCE
+from fedrela.data.sources.file_readers import csv_rows, is_number, read_numbers, reading
 from fedrela.data.sources.labels import MOST_CLASSES
+from fedrela.data.sources.table import INDEX_NAMES
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import listed, nearest_hint, plural, shown
 
 LABEL_NAMES = ("label", "labels", "y", "class", "target")
 ID_NAMES = ("id", "ids", "index", "row_id")
-INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an unnamed index, once written and read back
 HELP = (
     "--ignore leaves a column out, --id makes it the row's id, --classes or --prefix says which columns are classes, "
     "--label-column which is the label"
 )
+NUMBERED = re.compile(r"(.*?)([0-9]{1,9})", re.DOTALL)
 LARGEST_VALUE = 1e100  # rows with a larger value are ignored in sums
-TOLERANCE = 0.05  # mean distance of the rows' sums from 1
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class PosteriorTable:
 
     layout: ColumnRoles
     posterior: NDArray[np.float64]
-    label_cells: list[str]
+    label_cells: Sequence[Any]  # text, or what Parquet has
     ids: tuple[str, ...]
     lines: NDArray[np.int64] | None  # line, from 1, on which each row of a CSV file begins
     labels: NDArray[np.int64] = field(init=False)
@@ -78,11 +80,20 @@ class PosteriorTable:
     def __post_init__(self) -> None:
         lines: Sequence[int | None] = [None] * len(self.label_cells) if self.lines is None else self.lines.tolist()
         _check_ids(self.layout, self.ids, lines)
-        labels, named = _class_ids(self.layout, self.label_cells, lines)
+        labels, named = _class_ids(self.layout, list(map(str, self.label_cells)), lines)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "names_as_labels", named)
         if not self.layout.named:
             _refuse_stray_columns(self)
+
+    def written_labels(self) -> tuple[Any, ...]:
+        """Return the label of every class as the file writes it first; without one, its name or its number."""
+        kind = type(self.label_cells[0]) if self.label_cells else int
+        names = self.layout.class_names
+        usual = list(names) if self.names_as_labels else [kind(c) for c in range(len(names))]
+        for c, cell in zip(reversed(self.labels.tolist()), reversed(self.label_cells), strict=True):
+            usual[c] = cell
+        return tuple(usual)
 
 
 def read_csv(path: Path, options: ColumnOptions) -> PosteriorTable:
@@ -109,7 +120,7 @@ def read_csv(path: Path, options: ColumnOptions) -> PosteriorTable:
             ids.append(row[layout.id].strip())
         probabilities = [row[column] for column in layout.columns]
         try:
-            values.extend(_numbers(probabilities))
+            values.extend(read_numbers(probabilities))
         except ValueError:
             raise _not_a_number(layout, line, probabilities) from None
     posterior = np.array(values).reshape(len(labels), len(layout.columns))
@@ -144,7 +155,7 @@ def read_parquet(path: Path, options: ColumnOptions) -> PosteriorTable:
             what = f"expected the probability of class {shown(name)}, got {table.schema.types[column]}; {HELP}"
             raise layout.error(None, column, what)
         columns.append(cells.astype(np.float64))
-    labels = [str(cell) for cell in table.column(layout.label).to_pylist()]
+    labels = table.column(layout.label).to_pylist()
     if layout.id is not None:
         ids = tuple(str(cell) for cell in table.column(layout.id).to_pylist())
     else:  # pandas stores an index that is a range as three numbers
@@ -297,6 +308,8 @@ def _class_ids(layout: ColumnRoles, cells: list[str], lines: Sequence[int | None
     by_number = {cell: values[x] for cell, x in whole.items() if x in values}
     for named, code in ((True, by_name), (values != positions, by_number)):
         if distinct <= code.keys():
+            if code is by_number and values is positions and not layout.named:
+                _refuse_other_numbers(layout, set(whole.values()))
             return np.array([code[cell] for cell in cells], np.int64), named
     unknown = distinct - by_name.keys() - by_number.keys()
     row = next(row for row, cell in enumerate(cells) if cell in (unknown or distinct - by_number.keys()))
@@ -305,6 +318,19 @@ def _class_ids(layout: ColumnRoles, cells: list[str], lines: Sequence[int | None
         what = f"expected a class name or a number from 0 to {len(names) - 1}, got {shown(cells[row])}"
         what += _prefix_hint(cells[row], names) or nearest_hint(cells[row], names)
     raise layout.error(lines[row], layout.label, what)
+
+
+def _refuse_other_numbers(layout: ColumnRoles, labels: set[int]) -> None:
+    """Raise if labels are numbers, and columns have the same numbers in their names, but not in their order."""
+    parts = [NUMBERED.fullmatch(name) for name in layout.class_names]
+    prefixes, found = {part and part[1] for part in parts}, [int(part[2]) for part in parts if part]
+    if len(prefixes) > 1 or not found:
+        return
+    if found != list(range(len(found))) and labels <= set(found):
+        first, prefix = shown(layout.class_names[0]), prefixes.pop()
+        what = f"the first class is {first}, and labels are numbers: --prefix {prefix} reads these as the numbers of"
+        what += " the columns, --classes with the columns in order counts them from 0"
+        raise layout.error(layout.line, layout.columns[0], what)
 
 
 def _prefix_hint(label: str, names: Sequence[str]) -> str:
@@ -323,7 +349,7 @@ def _refuse_stray_columns(table: PosteriorTable) -> None:
     change the sums, but it would change the meaning of label numbers.
     """
     Q, layout, names = table.posterior, table.layout, table.layout.class_names
-    classes = set(table.label_cells) if table.names_as_labels else set()
+    classes = set(map(str, table.label_cells)) if table.names_as_labels else set()
     Q = Q[np.abs(Q).max(axis=1) < LARGEST_VALUE]
     left, stray = list(range(Q.shape[1])), []
     sums = Q.sum(axis=1)
@@ -357,25 +383,11 @@ def _rounding_error(Q: NDArray[np.float64]) -> float:
     0.015
     """
     digits = next((d for d in range(6) if np.array_equal(Q.round(d), Q)), 300)
-    return float(min(TOLERANCE, Q.shape[1] * 0.5 * 10.0**-digits))
+    return float(min(ROW_SUM_TOLERANCE, Q.shape[1] * 0.5 * 10.0**-digits))
 
 
 def _sum_to_1(sums: NDArray[np.float64]) -> bool:
-    return float(np.mean(np.abs(sums - 1))) < TOLERANCE
-
-
-def _numbers(cells: list[str]) -> list[float]:
-    if "_" in "".join(cells):
-        raise ValueError  # Python would read 1_0 as 10
-    return [float(cell) for cell in cells]
-
-
-def is_number(cell: str) -> bool:
-    """Whether a cell holds a number, as Python reads it but without underscores."""
-    try:
-        return bool(_numbers([cell]))
-    except ValueError:
-        return False
+    return float(np.mean(np.abs(sums - 1))) < ROW_SUM_TOLERANCE
 
 
 def ordinal(text: str, limit: int) -> int | None:

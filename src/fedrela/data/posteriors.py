@@ -7,7 +7,7 @@ and rows that do not sum to 1 are read as they are.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ class PosteriorFile:
     allowed: NDArray[Any] | None = None  # as in `fedrela.relabel`, if an .npz file has them
     eligible: NDArray[Any] | None = None
     ids: tuple[str, ...] = ()  # the owner's name of every row
-    names_as_labels: bool = False  # whether the label column holds class names and not ids
+    written: tuple[Any, ...] = ()  # the label of every class as the file writes it
     lines: NDArray[np.int64] | None = None  # line, from 1, on which each row of a CSV file begins
 
     def place(self, row: int | None) -> str:
@@ -52,9 +52,8 @@ class PosteriorFile:
         moved, rho = np.zeros(n, np.bool_), np.zeros(n)
         np.maximum.at(rho, done.candidates.sample, done.candidates.rho)
         moved[done.ledger.index], rho[done.ledger.index] = True, done.ledger.rho
-        classes: Sequence[Any] = self.class_names if self.names_as_labels else range(len(self.class_names))
-        old, new = ([classes[c] for c in labels.tolist()] for labels in (self.labels, done.labels))
-        table = self.path.suffix.lower() != ".npz"
+        old, new = ([self.written[c] for c in labels.tolist()] for labels in (self.labels, done.labels))
+        table = self.path.suffix.lower() != ".npz"  # whose labels keep their dtype
         return {
             "id": list(self.ids) or list(range(n)),
             "old": old if table else self.labels,
@@ -110,10 +109,8 @@ def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
             raise ArgumentError(f"{path}: {name} is for .csv and .parquet files; an .npz has named arrays")
         return _read_npz(path)
     table = (read_csv if kind == ".csv" else read_parquet)(path, ColumnOptions(**options))
-    names = table.layout.class_names
-    return PosteriorFile(
-        path, table.posterior, table.labels, names, None, None, table.ids, table.names_as_labels, table.lines
-    )
+    names, written = table.layout.class_names, table.written_labels()
+    return PosteriorFile(path, table.posterior, table.labels, names, None, None, table.ids, written, table.lines)
 
 
 def _read_npz(path: Path) -> PosteriorFile:
@@ -147,4 +144,5 @@ def _read_npz(path: Path) -> PosteriorFile:
             raise DataError(f"{path}: {key}: expected {number} distinct names, got {len(set(values))}")
     y = arrays["labels"]
     y = y if np.iinfo(y.dtype).max >= C - 1 else y.astype(np.int64)  # room for every class a label may move to
-    return PosteriorFile(path, archive.read("posterior"), y, names, arrays.get("allowed"), arrays.get("eligible"), ids)
+    limits, written = (arrays.get("allowed"), arrays.get("eligible")), tuple(range(C))
+    return PosteriorFile(path, archive.read("posterior"), y, names, *limits, ids, written)

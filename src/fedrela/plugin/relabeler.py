@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from fedrela.core import Ledger, Relabelling, relabel, undo
 from fedrela.core.input_checks import check_array
+from fedrela.core.limits import is_matrix
 from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import options_of
@@ -129,7 +131,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
             eligible=check_array("eligible", eligible, (len(given),), np.bool_)[order],
             class_names=tuple(map(str, classes.tolist())),
             ids=tuple(map(str, order.tolist())),
-            **self._options(len(given)),
+            **self._options(len(given), classes),
         )
         self.classes_, self.relabelling_ = classes, done
         self.ledger_ = done.ledger.for_rows([str(row) for row in range(len(given))])
@@ -148,14 +150,26 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Indices of the samples whose label changed."""
         return self.ledger_.index
 
-    def _options(self, rows: int) -> dict[str, Any]:
+    def _options(self, rows: int, classes: NDArray[Any]) -> dict[str, Any]:
         """Return the options of `relabel`: classes by their labels, rows to keep by their numbers, as texts."""
         given = {name: getattr(self, name) for name in OPTIONS}
-        checked = RelabelOptions(**given)
+        names = {label: str(label) for label in classes.tolist()}
+
+        def named(label: Any, argument: str) -> str:
+            label = label.item() if isinstance(label, np.generic) else label
+            if label not in names and label not in names.values():
+                known = ", ".join(map(repr, list(names)[:20]))
+                raise ArgumentError(f"expected one of the labels {known}, got {label!r}", argument=argument)
+            return names.get(label, str(label))
+
         for name in ("allowed", "forbidden"):
-            pairs = getattr(checked, name)
-            if pairs is not None and not isinstance(pairs, np.ndarray):
-                given[name] = [(str(a), str(b)) for a, b in pairs]
+            limit, may_be_matrix = given[name], name == "allowed"
+            if isinstance(limit, list | tuple | set | frozenset) and not (may_be_matrix and is_matrix(limit)):
+                pairs = [pair if isinstance(pair, list | tuple) else (pair,) for pair in limit]
+                given[name] = [tuple(named(label, name) for label in pair) for pair in pairs]
+        if isinstance(given["class_tau"], Mapping):
+            given["class_tau"] = {named(label, "class_tau"): tau for label, tau in given["class_tau"].items()}
+        checked = RelabelOptions(**given)
         return given | {"keep": [str(row) for row in np.flatnonzero(checked.kept_rows(rows))]}
 
     def _folds(self, X: Any, y: NDArray[Any], order: NDArray[np.intp]) -> Any:

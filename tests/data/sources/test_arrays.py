@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import erf, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,27 @@ def test_class_names_fix_the_order():
         ((np.zeros((4, 2)), list("abac")), {"class_names": "ab"}, DataError, "sample 3: label 'c'"),
         ((np.zeros((4, 2)), [0.5, 1, 0, 1]), {}, DataError, "integer"),
         ((np.zeros((4, 2)), [0, 1, 0, 1j]), {}, DataError, "integers or text"),
+        *(
+            (
+                (np.zeros((4, 2)), np.array(["a", "b", none, "b"], object)),
+                {},
+                DataError,
+                "y: sample 2: expected a value",
+            )
+            for none in (None, np.nan, pd.NA)
+        ),
+        (
+            (np.zeros((4, 2)), pd.Series(["a", "b", None, "b"])),
+            {},
+            DataError,
+            "y: sample 2: expected a value, got none",
+        ),
+        (
+            (np.zeros((4, 2)), [0, 1, 0, 1]),
+            {"client_ids": np.array(["h", "h", np.nan, "i"], object)},
+            DataError,
+            "client_ids: sample 2: expected a value, got none",
+        ),
         ((np.full((4, 2), np.nan), [0, 1, 0, 1]), {}, DataError, "row 0, column 0"),
         ((np.zeros((4, 2), object), [0, 1, 0, 1]), {}, DataError, "table of numbers"),
         ((np.zeros((4, 2, 2), object), [0, 1, 0, 1]), {}, DataError, "expected numbers"),

@@ -348,3 +348,12 @@ def test_stray_folders_and_classes(folders):
     (root / "train" / "empty").mkdir()
     with pytest.raises(DataError, match="no image of this class"):
         load("image_folder", root, size=8)
+
+
+@pytest.mark.parametrize("stray", ["scan.tif", "patient7", "images"])
+def test_no_image_of_a_class_folder_is_passed_over(folders, stray):
+    root, _ = folders
+    place = root / "train" / "cat" / stray
+    place.write_bytes(b"II*") if stray.endswith(".tif") else place.mkdir()
+    with pytest.raises(DataError, match=rf"{stray}: expected images as \.bmp, .*, none in subfolders; convert, move"):
+        load("image_folder", root, size=8)

@@ -162,11 +162,20 @@ def test_two_spellings_of_a_number_are_no_two_classes(csv_file, column, place):
     assert str(error.value) == f"{path}:3: column '{column}': {what}"
 
 
-def test_decimal_commas_are_no_categories(csv_file):
-    text = "dose;label\n" + "".join(f"{i},{i % 3};{'ab'[i % 2]}\n" for i in range(9))
-    with pytest.raises(DataError, match=r":2: column 'dose': its numbers have decimal commas; write points, or name"):
+@pytest.mark.parametrize("form", ["{},{}", "1,00{},00{}", "${}.{}", "{}{} %", "{} {}00"])
+def test_numbers_with_commas_and_signs_are_no_categories(csv_file, form):
+    text = "dose;label\n" + "".join(f"{form.format(i, i % 3)};{'ab'[i % 2]}\n" for i in range(9))
+    with pytest.raises(DataError, match=r":2: column 'dose': .* is not a plain number; write plain numbers with decim"):
         load("csv", csv_file(text), delimiter=";")
     assert len(load("csv", csv_file(text), delimiter=";", categories=["dose"]).feature_names) > 5
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_the_index_of_a_frame_is_no_feature(csv_file, name):
+    path = csv_file(f"{name},x,label\n" + "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(9)))
+    with pytest.raises(DataError, match=r"seems to be the index of a frame; leave it out with ignore = \[0\]"):
+        load("csv", path)
+    assert load("csv", path, ignore=[0]).feature_names == ("x",)
 
 
 def test_codes_that_look_like_numbers_are_categories_on_request(csv_file):

@@ -137,6 +137,25 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
         raise DataError(f"{path}:{line}:{column}: {what}") from None
 
 
+def read_numbers(cells: list[str]) -> list[float]:
+    """Return cells as numbers, as Python reads them but without underscores, or raise a `ValueError`."""
+    if "_" in "".join(cells):
+        raise ValueError  # Python would read 1_0 as 10
+    return [float(cell) for cell in cells]
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number.
+
+    >>> is_number("1e-3"), is_number("1_0"), is_number("")
+    (True, False, False)
+    """
+    try:
+        return bool(read_numbers([cell]))
+    except ValueError:
+        return False
+
+
 def _broken_column(text: str, delimiter: str) -> int:
     """Return the column, from 1, of the first field that is malformed or too long."""
     field = re.compile(rf' *(?:"[^"]*+(?:""[^"]*+)*+"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+)?{delimiter}')

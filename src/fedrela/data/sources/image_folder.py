@@ -26,6 +26,7 @@ from fedrela.options import Option, checked
 from fedrela.text import one_line
 
 SUFFIXES = frozenset((".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".ppm", ".pgm"))
+UNREAD_SUFFIXES = frozenset((".tif", ".tiff", ".dcm", ".heic", ".avif", ".jp2", ".svs", ".nii", ".npy"))
 ANNOTATIONS = "val_annotations.txt"
 SIZE = Option("size", int, 64, "pixels of a side", ge=1, le=4096)
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "WEBP")
@@ -252,12 +253,23 @@ def _folders(folder: Path) -> list[str]:
 
 
 def _images(folder: Path, required: bool = False) -> list[Path]:
-    folder = folder / "images" if (folder / "images").is_dir() else folder
-    names = [name for name in _names(folder, "folder of images") if os.path.splitext(name)[1].lower() in SUFFIXES]
-    if required and not names:
+    """Return the images of a class folder, or of ``images`` in it; raise if others would be left out."""
+    names = _names(folder, "folder of images")
+    images = [name for name in names if _suffix(name) in SUFFIXES]
+    if "images" in names and not images and (folder / "images").is_dir():
+        return _images(folder / "images", required)
+    for name in names:
+        if _suffix(name) in UNREAD_SUFFIXES or (folder / name).is_dir():
+            what = f"expected images as {', '.join(sorted(SUFFIXES))}, none in subfolders; convert, move or remove it"
+            raise DataError(f"{folder / name}: {what}")
+    if required and not images:
         put = f"remove the folder or put {', '.join(sorted(SUFFIXES))} files in it"
         raise DataError(f"{folder}: no image of this class; {put}")
-    return [folder / name for name in names]
+    return [folder / name for name in images]
+
+
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
 
 
 def decode_images(paths: Sequence[Path], out: NDArray[np.uint8], progress: Progress | None, what: str) -> None:

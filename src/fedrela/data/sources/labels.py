@@ -65,7 +65,7 @@ def encode_labels(
         classes, codes = np.unique(plain, return_inverse=True)
         return codes.astype(np.int64), check_class_names([str(value) for value in classes], where)
     names = check_class_names([str(name) for name in class_names], where)
-    if _without_objects(values).dtype.kind in "iubf":
+    if _without_objects(values, where).dtype.kind in "iubf":
         return check_labels(plain, len(names), where), names
     position = {name: c for c, name in enumerate(names)}
     texts = [str(value) for value in plain]
@@ -133,7 +133,7 @@ def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
     """
     if values.ndim != 1 or not values.size:
         raise DataError(f"{where}: expected one dimension and at least one value, got shape {values.shape}")
-    values = _without_objects(values)
+    values = _without_objects(values, where)
     if values.dtype.kind == "f":
         is_integer = np.isfinite(values) & (values == np.round(values)) & (np.abs(values) < 2**53)
         if (i := first(~is_integer)) is not None:
@@ -149,9 +149,14 @@ def plain_values(values: NDArray[Any], where: str) -> NDArray[Any]:
     return texts
 
 
-def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
+def _without_objects(values: NDArray[Any], where: str) -> NDArray[Any]:
     """Convert an array of Python objects, which pandas uses for text, to the dtype of its values."""
-    return np.asarray(values.tolist()) if values.dtype.kind == "O" else values
+    if values.dtype.kind not in "OT":
+        return values
+    for i, value in enumerate(values.tolist()):
+        if value is None or type(value).__name__ == "NAType" or value != value:
+            raise DataError(f"{where}: sample {i}: expected a value, got none; leave the sample out")
+    return np.asarray(values.tolist())
 
 
 def held_out_count(samples: int, share: float) -> int:

@@ -6,6 +6,7 @@ Columns are not standardised here: that is up to the clients that hold the rows.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
 from fedrela.data.sources.arrays import refuse_rounding
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, named_file, read_npy
+from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, is_number, named_file, read_npy
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
@@ -33,6 +34,8 @@ DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 OTHER_DELIMITERS = ";\t|,"
 MISSING = frozenset(("", "?", "NA", "N/A", "NaN", "nan", "null"))
 MISSING_NUMBER = frozenset(("na", "n/a", "nan", "null", "none", "-"))  # in any case; elsewhere they may be categories
+SIGNS = re.compile(r"[,\s%$€£]")  # in what people write for numbers: 1,000 or 0,5 or 10 %
+INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an unnamed index, once written and read back
 Column = list[str] | NDArray[Any]
 
 
@@ -87,6 +90,10 @@ def load(
     columns = [name for name in table.columns if name not in excluded]
     if not columns:
         raise ArgumentError(f"{path}: no column is left as a feature{delimiter_hint(path, list(table.columns))}")
+    if index := [name for name in columns if name in INDEX_NAMES]:
+        position = list(table.columns).index(index[0])
+        what = f"{path}: column {index[0]!r} seems to be the index of a frame; leave it out with ignore = [{position}]"
+        raise DataError(what)
     codes = {table.find(name, "categories") for name in categories}
     if missing == "drop":
         absent = np.any([missing_cells(table.columns[name], name not in codes) for name in columns], axis=0)
@@ -145,7 +152,7 @@ def _add_feature(
     numbers = as_numbers(column, absent)
     if isinstance(numbers, int) and not is_code:
         _refuse_nearly_numeric(table, name, absent, (int(np.count_nonzero(~absent)) - 1) // 2)
-        _refuse_decimal_commas(table, name, absent)
+        _refuse_commas_and_signs(table, name, absent)
     if is_code or isinstance(numbers, int):
         present = itertools.compress(column if isinstance(column, list) else column.tolist(), ~absent)
         count = len(set(present)) + bool(absent.any())
@@ -168,7 +175,7 @@ def _add_feature(
 def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.bool_], most: float) -> None:
     """Raise if all but `most` cells of a column are numbers: the others are typos, not categories."""
     column = table.columns[name]
-    typos = [i for i in np.flatnonzero(~absent).tolist() if not _is_number(str(column[i]))]
+    typos = [i for i in np.flatnonzero(~absent).tolist() if not is_number(str(column[i]))]
     if not 0 < len(typos) <= most:
         return
     cells = ", ".join(f"{str(column[i])[:40]!r} at {table.positions[i].in_file}" for i in typos[:3])
@@ -178,13 +185,14 @@ def _refuse_nearly_numeric(table: ColumnTable, name: str, absent: NDArray[np.boo
     raise DataError(f"{table.cell(typos[0], name)}: {what}; {advice}")
 
 
-def _refuse_decimal_commas(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
-    """Raise if a column would be numbers with points in place of its commas."""
+def _refuse_commas_and_signs(table: ColumnTable, name: str, absent: NDArray[np.bool_]) -> None:
+    """Raise if a column would be numbers without commas, spaces, and signs of per cent and currency."""
     column = table.columns[name]
-    pointed = [cell.replace(",", ".") for cell in column] if isinstance(column, list) else column
-    if not isinstance(as_numbers(pointed, absent), int):
-        advice = f"write points, or name the column in categories = [{name[:40]!r}]"
-        raise DataError(f"{table.cell(np.argmin(absent), name)}: its numbers have decimal commas; {advice}")
+    plain = [SIGNS.sub("", cell) for cell in column] if isinstance(column, list) else column
+    if not isinstance(as_numbers(plain, absent), int):
+        i = next(i for i in np.flatnonzero(~absent).tolist() if not is_number(column[i]))
+        advice = f"write plain numbers with decimal points, or name the column in categories = [{name[:40]!r}]"
+        raise DataError(f"{table.cell(i, name)}: {column[i][:40]!r} is not a plain number; {advice}")
 
 
 @dataclass(frozen=True)
@@ -349,7 +357,7 @@ def missing_cells(column: Column, may_be_numbers: bool = False) -> NDArray[np.bo
         absent = np.array([cell in MISSING for cell in column])
         words = np.array([cell.casefold() in MISSING_NUMBER for cell in column]) & ~absent
         if may_be_numbers and words.any():
-            others = [_is_number(column[i]) for i in np.flatnonzero(~absent & ~words).tolist()]
+            others = [is_number(column[i]) for i in np.flatnonzero(~absent & ~words).tolist()]
             absent |= words & (2 * sum(others) > len(others))
         return absent
     return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
@@ -361,18 +369,10 @@ def as_numbers(column: Column, missing: NDArray[np.bool_]) -> NDArray[np.float64
         return np.where(missing, 0.0, column)
     numbers = np.zeros(len(column))
     for i in np.flatnonzero(~missing):
-        if not _is_number(column[i]):
+        if not is_number(column[i]):
             return int(i)
         numbers[i] = float(column[i])
     return numbers
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return "_" not in cell  # float() reads 1_0 as 10
 
 
 SPEC = SourceSpec(
