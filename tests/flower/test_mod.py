@@ -180,6 +180,19 @@ def test_the_clients_policy_is_obeyed_and_warnings_are_in_its_log(tmp_path, hear
         client.receive(10)
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_server_cannot_switch_off_a_policy_with_resume(tmp_path, restarted, heard):
+    client = Client(tmp_path, **{"fedrela-resume": True})
+    client.receive(8)
+    moved = LabelStore(tmp_path, "run-77", "3").passes()[0].index.tolist()
+    (tmp_path / "policy.toml").write_text(f"keep = {moved}\n")
+    if restarted:
+        client.restart()
+    client.receive(9)
+    assert client.seen == [new_labels(8), OLD]
+    assert any("the labels of round 8 violate the current keep" in line for _, line in heard)
+
+
 def test_an_undo_from_outside_counts_from_the_next_round_on(tmp_path):
     client = Client(tmp_path)
     client.receive(8)

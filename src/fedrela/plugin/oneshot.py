@@ -48,7 +48,8 @@ class OneShot:
         See `fedrela.plugin.posterior` and `RelabeledDataset`.
     options
         ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``,
-        ``resume`` (true: use stored labels even if they were made under other settings), and the limits of `Policy`.
+        ``resume`` (true: use stored labels even if they were made with another seed, preset or model, or under
+        stricter limits), and the limits of `Policy`.
 
     Attributes
     ----------

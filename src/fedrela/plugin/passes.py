@@ -39,7 +39,7 @@ class PassPlan:
     limits: Policy
     preset: str
     seed: int  # draws come from the stream of seed, round and client
-    resume: bool  # whether labels that were made under other settings are used anyway
+    resume: bool  # whether labels of another seed, preset or model, or of stricter limits, are used anyway
 
 
 def plan_passes(
@@ -130,7 +130,7 @@ class ClientRound:
         Stored labels are read, never recomputed with another model. They apply from the round in which they were made,
         so that a server that goes back some rounds gets the same labels again. A refusal is stored, but does not count
         as a pass: the client tries again when the schedule permits, as it does after scoring failed. Labels that
-        violate a limit that has become stricter since are not used.
+        violate a limit that has become stricter since are not used; the next pass is made when the schedule permits.
         """
         if self.off:
             return None, False
@@ -139,12 +139,12 @@ class ClientRound:
         past = [ledger for ledger in passes if ledger.options["round"] <= self.round]
         last = self._reorder(past[-1]) if past else None
         last_round = None if last is None else last.options["round"]
-        if last is not None and taken_over and last_round == self.round and not self.plan.resume:
-            self._check_model(last)
-        if last is not None and not self.plan.resume and (limit := self.limits.broken_by(last)):
+        if last is not None and (limit := self.limits.broken_by(last)):
             message = "%s: the labels of round %d violate the current %s, so this client trains on its original labels"
             self.log.warning(message, self._where, last_round, limit)
-            return None, False
+            last = None
+        if last is not None and taken_over and last_round == self.round and not self.plan.resume:
+            self._check_model(last)
         due = self.plan.schedule.due(self.round, self.plan.rounds, last_round)
         if len(past) < len(passes) or len(passes) >= self.limits.passes or not due:
             return last, False
@@ -167,11 +167,16 @@ class ClientRound:
         return reorder(ledger, self.scorer.ids, self.store.folder)
 
     def _take_over(self, ledger: Ledger) -> None:
-        """Check that stored labels were made under the current settings, for the current rows."""
+        """Check that stored labels were made under the current settings, for the current rows.
+
+        Limits may have become stricter: labels that violate them are not used.
+        """
         then, folder, differ = ledger.provenance, self.store.folder, ""
         if then is not None:
             before = {"model": ledger.options.get("model"), "seed": then.seed, "preset": then.preset, **then.limits}
-            now = {"model": self.scorer.model_name, **_settings(self.plan), **self.limits.as_record()}
+            limits = self.limits.as_record()
+            looser = {name: limits[name] for name in self.limits.looser_than(then.limits)}
+            now = {"model": self.scorer.model_name, **_settings(self.plan), **looser}
             changed = (key for key in now if before.get(key, now[key]) != now[key])
             differ = ", ".join(f"{key} {before[key]} (now {now[key]})" for key in changed)
         if differ and not self.plan.resume:
