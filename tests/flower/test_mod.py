@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 
 import numpy as np
 import pytest
@@ -201,13 +202,41 @@ def test_an_undo_from_outside_counts_from_the_next_round_on(tmp_path):
     assert client.seen == [new_labels(8), OLD]
 
 
-def test_labels_outlive_their_folder(tmp_path, heard):
+def test_without_its_folder_a_client_trains_on_its_original_labels(tmp_path, heard):
     client = Client(tmp_path / "labels")
     client.receive(8)
     (tmp_path / "labels").rename(tmp_path / "gone")
     client.receive(9, Scorer(shifted=1))
-    assert client.seen == [new_labels(8)] * 2
-    assert ("WARNING", f"FedReLa: {tmp_path}/labels/run-77/3 is gone; the labels of round 8 are kept") in heard
+    said = f"FedReLa: {tmp_path}/labels/run-77/3 is gone, so this client trains on its original labels; restore it"
+    assert ("WARNING", said) in heard
+    (tmp_path / "gone").rename(tmp_path / "labels")
+    client.receive(10, Scorer(shifted=1))
+    assert client.seen == [new_labels(8), OLD, new_labels(8)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_undo_outlives_the_clients_folder(tmp_path, restarted):
+    client = Client(tmp_path)
+    client.receive(8)
+    LabelStore(tmp_path, "run-77", "3").undo("consent withdrawn")
+    if restarted:
+        client.restart()
+    client.receive(9)
+    assert "fedrela.labels" not in client.context.state
+    shutil.rmtree(tmp_path / "run-77")
+    client.receive(10)
+    assert client.seen == [new_labels(8), OLD, OLD]
+
+
+def test_a_stricter_policy_outlives_the_clients_folder(tmp_path):
+    client = Client(tmp_path)
+    client.receive(8)
+    (tmp_path / "policy.toml").write_text("max_fraction = 0.0\n")
+    client.receive(9)
+    assert "fedrela.labels" not in client.context.state
+    shutil.rmtree(tmp_path / "run-77")
+    client.receive(10)
+    assert client.seen == [new_labels(8), OLD, OLD]
 
 
 def test_a_training_function_that_forgets_the_labels_is_told_so(tmp_path, heard):

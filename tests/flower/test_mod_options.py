@@ -156,6 +156,29 @@ def test_a_restart_with_rows_in_another_order(tmp_path, named):
         assert client.seen[0] == torch.tensor(first.seen[0])[order].tolist() != first.seen[0]
 
 
+@pytest.mark.parametrize("within", [True, False], ids=["within classes", "over classes"])
+def test_labels_follow_their_ids_without_a_restart(tmp_path, within):
+    rows, seen = torch.arange(len(Y)), []
+    order = torch.randperm(len(Y), generator=torch.Generator().manual_seed(1))
+    if within:
+        order = order[Y[order].argsort(stable=True)][Y.argsort(stable=True).argsort()]
+        assert torch.equal(Y[order], Y)
+    client = Client(tmp_path)
+    mod = relabel_mod(Scorer, lambda: (X[rows], Y[rows]), ids=lambda: rows.tolist())
+
+    def train(message, context):
+        seen.append(labels_for(context, Y[rows]))
+        return message
+
+    mod(message(8, Scorer()), client.context, train)
+    rows = order
+    for round in (9, 10):
+        mod(message(round, Scorer()), client.context, train)
+    assert torch.equal(seen[1], seen[0][order])
+    assert torch.equal(seen[2], seen[1])
+    assert not torch.equal(seen[1], seen[0])
+
+
 def test_messages_that_will_not_do_are_named(tmp_path):
     client, mod = Client(tmp_path), relabel_mod(Scorer, load_data)
     without = message(8, Scorer())

@@ -151,19 +151,31 @@ class _TrainCall:
         policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
         self.client_round = ClientRound(self.store, plan, policy, round, scorer, LOG)
 
-    def labels(self) -> Ledger | StoredLabels | None:
-        """Return the current labels, and put them into the context's state."""
-        before, round = stored_labels(self.context, self.store.experiment), self.client_round.round
-        if before is not None and not self.store.folder.is_dir():
-            LOG.warning("FedReLa: %s is gone; the labels of round %d are kept", self.store.folder, before.round)
-            return before if self.client_round.limits.enabled and before.round <= round else None
+    def labels(self) -> Ledger | None:
+        """Return the current labels, None for the original ones, and put them into the context's state.
+
+        The state also remembers that there were labels, so that an undo or a policy outlives the client's folder.
+        """
+        state, experiment = self.context.state, self.store.experiment
+        ledger = self._ledger(stored_labels(self.context, experiment))
+        if ledger is None:
+            state.array_records.pop(LABELS, None)
+            if self.store.undone:
+                state[MADE] = ConfigRecord({"round": self.client_round.round, "experiment": experiment})
+        return ledger
+
+    def _ledger(self, before: StoredLabels | None) -> Ledger | None:
+        made = self.context.state.config_records.get(MADE)
+        if made is not None and made["experiment"] == self.store.experiment and not self.store.folder.is_dir():
+            message = "FedReLa: %s is gone, so this client trains on its original labels; restore it"
+            LOG.warning(message, self.store.folder)
+            return None
         taken_over = self._begin()
         ledger, _ = self.client_round.labels(taken_over and before is None)
         if ledger is None or ledger.refusal is not None:
             return None
-        made = ledger.options["round"]
-        if before is None or before.round != made:
-            store_labels(self.context, ledger, made, self.store.experiment)
+        if before is None or not _same_labels(before, ledger):
+            store_labels(self.context, ledger, ledger.options["round"], self.store.experiment)
         return ledger
 
     def _begin(self) -> bool:
@@ -251,6 +263,11 @@ class StoredLabels:
     labels: NDArray[Any]
     original: NDArray[Any]
     round: int
+
+
+def _same_labels(one: StoredLabels, ledger: Ledger) -> bool:
+    same = np.array_equal(one.labels, ledger.labels) and np.array_equal(one.original, ledger.original)
+    return same and one.round == ledger.options["round"]
 
 
 def store_labels(context: Context, source: LabelSource, round: int, experiment: str) -> None:
