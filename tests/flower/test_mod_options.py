@@ -9,7 +9,7 @@ import torch
 
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord, ConfigRecord, Context, RecordDict
 from torch import nn
 
 from fedrela.errors import ArgumentError, DataError
@@ -177,6 +177,41 @@ def test_labels_follow_their_ids_without_a_restart(tmp_path, within):
     assert torch.equal(seen[1], seen[0][order])
     assert torch.equal(seen[2], seen[1])
     assert not torch.equal(seen[1], seen[0])
+
+
+def unnamed(folder, node_id, seed):
+    """Return a function that passes a round to a node without client-id and partition-id."""
+    x, y = points(seed)
+    order = y.argsort(stable=True)  # all nodes have the same labels in the same places
+    context = Context(77, node_id, {"state-dir": str(folder)}, RecordDict(), {"num-server-rounds": 10})
+    mod = relabel_mod(Scorer, lambda: (x[order], y[order]), tau=0.2)
+    return lambda round: mod(message(round, Scorer()), context, lambda message, context: message)
+
+
+def test_two_nodes_without_a_name_are_noticed_before_round_t(tmp_path):
+    first, second = unnamed(tmp_path, 5, seed=1), unnamed(tmp_path, 6, seed=2)
+    first(1), second(1)
+    with pytest.raises(ArgumentError, match=r"another SuperNode uses it; each client needs .* client-id in --node-con"):
+        first(2)
+    second(8)
+    assert len(moved(tmp_path, "client")) == 1
+
+
+def test_a_node_without_a_name_does_not_use_the_labels_of_another(tmp_path):
+    first, second = unnamed(tmp_path, 5, seed=1), unnamed(tmp_path, 6, seed=2)
+    second(1), first(8)
+    (tmp_path / "run-77" / "client" / "node").unlink()
+    with pytest.raises(DataError, match=r"for other inputs than client client has now.* client-id in --node-config"):
+        second(8)
+
+
+def test_a_single_node_needs_no_name_and_may_come_back_with_another_id(tmp_path):
+    unnamed(tmp_path, 5, seed=1)(1)
+    again = unnamed(tmp_path, 6, seed=1)
+    again(2), again(8)
+    assert len(moved(tmp_path, "client")) == 1
+    unnamed(tmp_path, 7, seed=1)(9)
+    assert len(moved(tmp_path, "client")) == 1
 
 
 def test_messages_that_will_not_do_are_named(tmp_path):

@@ -156,6 +156,17 @@ def test_rows_in_another_order_are_refused_or_follow_their_ids(tmp_path, caplog)
     assert labels(client) == made.labels[shuffled.numpy()].tolist()
 
 
+def test_labels_that_another_process_made_are_compared_with_the_rows(tmp_path):
+    order = within_class()
+    mine, other = once(tmp_path), once(tmp_path, (X[order], Y[order]))
+    mine.before_round(1, Scorer()), other.before_round(1, Scorer())
+    made = other.before_round(8, Scorer())
+    for round in (8, 9):
+        with pytest.raises(DataError, match=r"for other inputs than client 3 has now.* a name of its own"):
+            mine.before_round(round, Scorer())
+    assert once(tmp_path, (X[order], Y[order])).before_round(9, Scorer()) == made
+
+
 def test_changed_rows_are_refused_or_named(tmp_path, caplog, made):
     changed = X.clone()
     changed[5] += 1

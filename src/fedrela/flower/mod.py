@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader
 
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError, DataError
+from fedrela.files import write_bytes
 from fedrela.models.runtime import device_of
 from fedrela.plugin import dataset
 from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
@@ -34,12 +35,14 @@ from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
-from fedrela.plugin.store import LabelStore
+from fedrela.plugin.store import OWN_NAME, LabelStore
 from fedrela.text import one_line
 
 LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
 LABELS, MADE, TRAINING, CHECKED = "fedrela.labels", "fedrela.made", "fedrela.training", "fedrela.checked"
 ROUND = "server-round"
+UNNAMED = "client"  # of a node without client-id and partition-id
+NODE = "node"  # file in the folder of an unnamed client: the id of the last node that began to use it
 PREFIX = "fedrela-"
 
 
@@ -146,7 +149,7 @@ class _TrainCall:
         self.context = context
         node, run = context.node_config, context.run_config
         name = str(run.get(PREFIX + "experiment") or experiment or f"run-{context.run_id}")
-        client = str(node.get("client-id", node.get("partition-id", "client")))
+        client = str(node.get("client-id", node.get("partition-id", UNNAMED)))
         self.store = LabelStore(_path(node.get("state-dir")), name, client)
         policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
         self.client_round = ClientRound(self.store, plan, policy, round, scorer, LOG)
@@ -170,27 +173,37 @@ class _TrainCall:
             message = "FedReLa: %s is gone, so this client trains on its original labels; restore it"
             LOG.warning(message, self.store.folder)
             return None
-        taken_over = self._begin()
-        ledger, _ = self.client_round.labels(taken_over and before is None)
+        ledger = self.client_round.labels(self._begin(), 0 if before is None else before.round)
         if ledger is None or ledger.refusal is not None:
             return None
         if before is None or not _same_labels(before, ledger):
             store_labels(self.context, ledger, ledger.options["round"], self.store.experiment)
         return ledger
 
-    def _begin(self) -> bool:
-        """Check this client in its first round; return whether it has labels of an earlier process."""
+    def _begin(self) -> int:
+        """Check this client in its first round; return the round of labels of an earlier process, or 0."""
         state, scorer = self.context.state, self.client_round.scorer
         checked = state.config_records.get(CHECKED)
         if self.client_round.off:
-            return False
-        if checked is None or checked["experiment"] != self.store.experiment:
+            return 0
+        first = checked is None or checked["experiment"] != self.store.experiment
+        if checked is None or first:
             taken_over = self.client_round.begin()
             rows = scorer.sample_digest if self.client_round.may_relabel else ""
             record: dict[str, Any] = {"experiment": self.store.experiment, "taken-over": taken_over, "rows": rows}
             checked = state[CHECKED] = ConfigRecord(record)
+        if self.store.client == UNNAMED:
+            self._check_alone(first)
         scorer.expected_digest = str(checked["rows"])
-        return bool(checked["taken-over"])
+        return int(str(checked["taken-over"]))
+
+    def _check_alone(self, first: bool) -> None:
+        """Raise if another node has begun to use this client's folder; a restarted one may have a new id."""
+        path, own = self.store.folder / NODE, str(self.context.node_id).encode()
+        if first:
+            write_bytes(path, own, private=True)
+        elif path.exists() and path.read_bytes() != own:
+            raise ArgumentError(f"{self.store.folder}: another SuperNode uses it; {OWN_NAME}")
 
 
 def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> PassPlan:

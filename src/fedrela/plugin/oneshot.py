@@ -107,7 +107,7 @@ class OneShot:
         self.policy = own_policy(policy, self.store.root)
         self.dataset = RelabeledDataset(data, label=label)
         self.ledger: Ledger | None = None
-        self._taken_over: bool | None = None  # None before its first round in which it is on
+        self._taken_over: int | None = None  # None before its first round in which it is on
         self._scoring: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
         self._scoring["class_names"] = class_names
         self._data, self._scoring_data, self._ids = data, scoring_data, ids
@@ -126,7 +126,8 @@ class OneShot:
         client_round = ClientRound(self.store, self.plan, self.policy, round, self._scorer(model), LOG)
         if self._taken_over is None and not client_round.off:
             self._taken_over = client_round.begin()
-        self.ledger, _ = client_round.labels(bool(self._taken_over))
+        used = 0 if self.ledger is None else int(self.ledger.options["round"])
+        self.ledger = client_round.labels(self._taken_over or 0, used)
         self.dataset.use(self.ledger)
         return self.ledger
 

@@ -24,6 +24,7 @@ from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import remove_temporary, safe_join, write_bytes
 
 UNDONE = "undone"
+OWN_NAME = "each client needs a name of its own (in Flower, client-id in --node-config)"
 WAITS = 50  # of 0.02 s
 
 
@@ -107,7 +108,7 @@ class LabelStore:
         if labels_digest(labels) != ledger.labels_sha256:
             raise DataError(
                 f"{self.folder}: made for other data than client {self.client} has now; use another experiment name, "
-                "or restore the data in their original order"
+                f"or restore the data in their original order; {OWN_NAME}"
             )
 
     def _read(self, name: str) -> Ledger:
