@@ -13,33 +13,39 @@ import inspect
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message
+import torch
+from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp.typing import ClientAppCallable, Mod
-from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import DataLoader
 
 from fedrela.core import Ledger
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.files import write_bytes
+from fedrela.flower.current_labels import (
+    LABELS,
+    LOGGER,
+    MADE,
+    StoredLabels,
+    store_labels,
+    stored_labels,
+    training_labels,
+)
 from fedrela.models.runtime import device_of
-from fedrela.plugin import dataset
-from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
+from fedrela.plugin.dataset import LabelKey, training_part
 from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import OWN_NAME, LabelStore
-from fedrela.text import one_line
+from fedrela.text import one_line, shown
 
-LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
-LABELS, MADE, TRAINING, CHECKED = "fedrela.labels", "fedrela.made", "fedrela.training", "fedrela.checked"
+LOG = logging.getLogger(LOGGER)
+CHECKED = "fedrela.checked"
 ROUND = "server-round"
 UNNAMED = "client"  # of a node without client-id and partition-id
 NODE = "node"  # file in the folder of an unnamed client: the id of the last node that began to use it
@@ -108,6 +114,8 @@ def relabel_mod(
     plan_passes(rounds=UNLIMITED, **options)  # a wrong option raises when the app is loaded, not in a round
     scoring: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
     Scorer(nn.Identity, tuple, **scoring)  # likewise
+    _check_functions(model=model, data=data, load=load, scoring_data=scoring_data, ids=ids, forward=forward)
+    _check_device(device)
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.split(".")[0] != "train":
@@ -129,10 +137,11 @@ def relabel_mod(
             ids=(lambda: fetch("ids", ids)) if ids else lambda: None,
             **scoring,
         )
-        plan = _plan(rounds, options, context.run_config)
-        call = _TrainCall(context, experiment, plan, _round(message, round_key), scorer)
-        source = call.labels()
-        with training_labels(context, call.store.experiment, source is not None):
+        plan, round = _plan(rounds, options, context.run_config), _round(message, round_key)
+        with _private(Exception, round):
+            call = _TrainCall(context, experiment, plan, round, scorer)
+            source = call.labels()
+        with _private(FedrelaError, round), training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
         if source is not None and call.client_round.limits.share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
@@ -140,6 +149,34 @@ def relabel_mod(
         return reply
 
     return mod
+
+
+@contextlib.contextmanager
+def _private(kind: type[Exception], round: int) -> Iterator[None]:
+    """Log an error of a kind, and raise one without its text: Flower sends that to the server, and it may hold data."""
+    try:
+        yield
+    except kind as error:
+        unexpected = not isinstance(error, FedrelaError)
+        LOG.error("FedReLa, round %d: %s", round, one_line(error, 2000), exc_info=unexpected)
+        what = f"relabel_mod: failed in round {round} with {type(error).__name__}; the client's log says why"
+        raise FedrelaError(what) from None
+
+
+def _check_functions(**functions: Any) -> None:
+    for name, function in functions.items():
+        what = "the model's class, or a function that creates it" if name == "model" else "a function"
+        if (name == "model" and isinstance(function, nn.Module)) or not (function is None or callable(function)):
+            raise ArgumentError(f"expected {what}, got an object of {type(function).__name__}", argument=name)
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.device("cpu" if device == "auto" else device)
+        device_of(device)
+    except (RuntimeError, TypeError, AttributeError):
+        what = f"expected auto or a device of PyTorch, such as cuda:0, got {shown(device)}"
+        raise ArgumentError(what, argument="device") from None
 
 
 class _TrainCall:
@@ -176,8 +213,7 @@ class _TrainCall:
         ledger = self.client_round.labels(self._begin(), 0 if before is None else before.round)
         if ledger is None or ledger.refusal is not None:
             return None
-        if before is None or not _same_labels(before, ledger):
-            store_labels(self.context, ledger, ledger.options["round"], self.store.experiment)
+        store_labels(self.context, ledger, self.store.experiment)
         return ledger
 
     def _begin(self) -> int:
@@ -267,125 +303,3 @@ def _load(model: nn.Module, message: Message) -> None:
 
 def _path(value: Any) -> Path | None:
     return None if value is None else Path(str(value))
-
-
-@dataclass(frozen=True, eq=False)
-class StoredLabels:
-    """The labels in a context's state."""
-
-    labels: NDArray[Any]
-    original: NDArray[Any]
-    round: int
-
-
-def _same_labels(one: StoredLabels, ledger: Ledger) -> bool:
-    same = np.array_equal(one.labels, ledger.labels) and np.array_equal(one.original, ledger.original)
-    return same and one.round == ledger.options["round"]
-
-
-def store_labels(context: Context, source: LabelSource, round: int, experiment: str) -> None:
-    """Put labels into a context's state."""
-    arrays = {"labels": np.asarray(source.labels, np.int64), "original": np.asarray(source.original, np.int64)}
-    context.state[LABELS] = ArrayRecord({name: Array(array) for name, array in arrays.items()})
-    context.state[MADE] = ConfigRecord({"round": round, "experiment": experiment})
-
-
-def stored_labels(context: Context, experiment: str) -> StoredLabels | None:
-    """Return the labels of an experiment from a context's state."""
-    arrays, made = context.state.array_records.get(LABELS), context.state.config_records.get(MADE)
-    if arrays is None or made is None or made["experiment"] != experiment:
-        return None
-    return StoredLabels(arrays["labels"].numpy(), arrays["original"].numpy(), int(str(made["round"])))
-
-
-@contextlib.contextmanager
-def training_labels(context: Context, experiment: str, available: bool) -> Iterator[None]:
-    """Make the stored labels available to the training function inside; warn if it did not use them."""
-    if available:
-        context.state[TRAINING] = ConfigRecord({"experiment": experiment, "asked": False})
-    try:
-        yield
-    finally:
-        training = context.state.config_records.pop(TRAINING, None)
-    if training is not None and not training["asked"]:
-        LOG.warning(
-            "FedReLa: the training function does not use the new labels; call relabeled_loader, relabeled_dataset or "
-            "labels_for in it"
-        )
-
-
-def _current_labels(context: Context) -> StoredLabels | None:
-    training = context.state.config_records.get(TRAINING)
-    if training is None:
-        return None
-    training["asked"] = True
-    return stored_labels(context, str(training["experiment"]))
-
-
-def labels_for(context: Context, original: Any) -> Any:
-    """Return the labels to train on in this round: new ones, or `original` itself.
-
-    Parameters
-    ----------
-    context
-        The context that Flower passes to the training function.
-    original
-        The labels of the client's training data, as a list, an array or a tensor; the result has the same type. Labels
-        of other data raise a `DataError`.
-
-    Examples
-    --------
-    Outside training, and before the labels are made, nothing changes:
-
-    >>> from flwr.app import RecordDict
-    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
-    >>> labels_for(context, [0, 0, 1])
-    [0, 0, 1]
-    """
-    source = _current_labels(context)
-    if source is None:
-        return original
-    if not np.array_equal(as_classes(original), source.original):
-        raise DataError("labels_for: the new labels were made for other data")
-    return cast_like(original, source.labels)
-
-
-def relabeled_dataset(data: Any, context: Context, *, label: LabelKey | None = None) -> dataset.RelabeledDataset:
-    """Return `data` with the labels to train on in this round; see `fedrela.plugin.RelabeledDataset`.
-
-    Parameters
-    ----------
-    data, label
-        As for `fedrela.plugin.RelabeledDataset`.
-    context
-        The context that Flower passes to the training function.
-
-    Examples
-    --------
-    >>> from flwr.app import RecordDict
-    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
-    >>> list(relabeled_dataset([("a", 0), ("b", 1)], context))
-    [('a', 0), ('b', 1)]
-    """
-    return dataset.RelabeledDataset(data, _current_labels(context), label=label)
-
-
-def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelKey | None = None) -> DataLoader[Any]:
-    """Return a loader like `loader` with the labels to train on in this round.
-
-    Parameters
-    ----------
-    loader, label
-        As for `fedrela.plugin.relabeled_loader`.
-    context
-        The context that Flower passes to the training function.
-
-    Examples
-    --------
-    >>> from flwr.app import RecordDict
-    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
-    >>> loader = relabeled_loader(DataLoader([("a", 0), ("b", 1)], batch_size=2), context)
-    >>> [labels.tolist() for rows, labels in loader]
-    [[0, 1]]
-    """
-    return dataset.relabeled_loader(loader, _current_labels(context), label=label)
