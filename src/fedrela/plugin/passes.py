@@ -105,11 +105,12 @@ class ClientRound:
     def begin(self) -> int:
         """Check in a client's first round everything that could fail later; return the round of stored labels, or 0.
 
-        Stored labels are checked against the current settings and rows. If the client may still re-label, a batch is
-        scored, so that errors in model, data or limits show now and not in round T.
+        The store must be writable, and stored labels must fit the current settings and rows. If the client may still
+        re-label, a batch is scored, so that errors in model, data or limits show now and not in round T.
         """
         if self.off:
             return 0
+        self.store.check_writable()
         passes = _not_refused(self.store.passes())
         if passes:
             self._take_over(passes[-1])

@@ -21,7 +21,8 @@ from fedrela.core import Ledger, undo
 from fedrela.core.audit_log import LOG, PASS, AuditLog, check_ledger, record_ledger
 from fedrela.core.ledger import labels_digest
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import remove_temporary, safe_join, write_bytes
+from fedrela.files import make_folders, remove_temporary, safe_join, write_bytes
+from fedrela.files.scratch import scratch
 
 UNDONE = "undone"
 OWN_NAME = "each client needs a name of its own (in Flower, client-id in --node-config)"
@@ -66,6 +67,17 @@ class LabelStore:
         self.root = default_folder() if folder is None else Path(folder)
         self.folder = safe_join(safe_join(self.root, experiment), client)
         self.log = AuditLog(self.folder / LOG)
+
+    def check_writable(self) -> None:
+        """Create the client's folder; raise if nothing can be written there."""
+        try:
+            make_folders(self.folder)
+            with scratch(self.folder):
+                pass
+        except OSError as error:
+            what = f"{self.folder}: cannot be written to: {error.strerror}"
+            advice = "choose another folder with store= (in Flower, state-dir in --node-config)"
+            raise ArgumentError(f"{what}; {advice}") from None
 
     def passes(self) -> list[Ledger]:
         """Return the ledgers of all passes, in order; raise an `IntegrityError` if one differs from the log."""
