@@ -99,6 +99,18 @@ def test_worker_processes_give_the_current_labels():
     assert [int(each) for batch in loader for each in batch["label"]] == NEW
 
 
+@pytest.mark.parametrize("kind", [int, np.int64, np.array, torch.tensor], ids=["int", "int64", "array", "tensor"])
+def test_a_list_of_labels_keeps_the_type_of_each(kind):
+    rows = TensorDataset(X, Y)
+    rows.targets = [kind(label) for label in Y.tolist()]
+    new = RelabeledDataset(rows, LEDGER).targets
+    assert [int(label) for label in new] == NEW
+    for one, other in zip(new, rows.targets, strict=True):
+        assert type(one) is type(other)
+        assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
+        assert np.shape(one) == ()
+
+
 def test_an_unchanged_row_is_the_row_itself():
     rows = FORMS["mappings"]
     still = next(number for number in range(len(Y)) if NEW[number] == Y[number])

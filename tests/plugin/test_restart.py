@@ -167,6 +167,15 @@ def test_labels_that_another_process_made_are_compared_with_the_rows(tmp_path):
     assert once(tmp_path, (X[order], Y[order])).before_round(9, Scorer()) == made
 
 
+@pytest.mark.parametrize("used", [False, True])
+def test_undo_returns_the_labels_in_the_order_of_the_rows(tmp_path, made, used):
+    order = np.random.default_rng(2).permutation(len(Y))
+    client = once(tmp_path, (X[order], Y[order]), ids=[IDS[i] for i in order])
+    if used:
+        client.before_round(9, Scorer())
+    assert client.undo().tolist() == Y[order].tolist() == labels(client)
+
+
 def test_changed_rows_are_refused_or_named(tmp_path, caplog, made):
     changed = X.clone()
     changed[5] += 1

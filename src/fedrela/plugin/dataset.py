@@ -325,7 +325,9 @@ def cast_like(old: Any, new: Any) -> Any:
         return torch.as_tensor(np.array(new), dtype=old.dtype, device=old.device).reshape(old.shape)
     if isinstance(old, np.ndarray):
         return np.asarray(new, old.dtype).reshape(old.shape)
-    return [type(each)(one) for each, one in zip(old, new, strict=True)] if isinstance(old, list) else type(old)(new)
+    if isinstance(old, list):
+        return [cast_like(each, one) for each, one in zip(old, new, strict=True)]
+    return type(old)(new)
 
 
 def with_label(row: Any, key: Any, value: Any) -> Any:

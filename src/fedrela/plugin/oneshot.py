@@ -15,6 +15,7 @@ from fedrela.core import Ledger
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy, own_policy
+from fedrela.plugin.rows import reorder
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
@@ -139,8 +140,9 @@ class OneShot:
         return scorer
 
     def undo(self, reason: str = "not given") -> NDArray[np.int64]:
-        """Go back to the original labels for the rest of the experiment; the log holds the reason."""
-        original = self.store.undo(reason)
+        """Go back to the original labels for the rest of the experiment, and return them; the log holds the reason."""
+        self.store.undo(reason)
         self.ledger = None
         self.dataset.use(None)
-        return original
+        last = reorder(self.store.passes()[-1], self._scorer(nn.Identity()).ids, self.store.folder)
+        return np.asarray(last.original, np.int64)
