@@ -89,7 +89,7 @@ def test_a_restart_under_a_stricter_limit_goes_back_to_the_original_labels(
     for round in (8, 9):
         assert client.before_round(round, Scorer()) is None
         assert labels(client) == Y.tolist()
-    assert f"the labels of round 8 violate the current {limit}, so this client trains" in caplog.text
+    assert f"the labels of round 8 violate the current {limit}, so this client goes back" in caplog.text
 
 
 def test_a_restart_under_a_stricter_limit_that_the_labels_obey_uses_them(tmp_path, made):
@@ -223,7 +223,7 @@ def test_labels_that_break_a_stricter_policy_are_not_used(tmp_path, caplog, resu
         caplog.clear()
         assert (client.before_round(9, Scorer()) is None) == bool(limit)
         assert labels(client) == (Y.tolist() if limit else made.labels.tolist())
-        text = f"violate the current {limit}, so this client trains on its original labels"
+        text = f"violate the current {limit}, so this client goes back to its original ones"
         assert (text in caplog.text) == bool(limit)
     absent = np.flatnonzero(new != Y)
     client = once(tmp_path / "absent", (X[absent], Y[absent]))

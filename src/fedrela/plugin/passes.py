@@ -147,7 +147,7 @@ class ClientRound:
         last = self._reorder(past[-1]) if past else None
         last_round = None if last is None else int(last.options["round"])
         if last is not None and (limit := self.limits.broken_by(last)):
-            message = "%s: the labels of round %d violate the current %s, so this client trains on its original labels"
+            message = "%s: the labels of round %d violate the current %s, so this client goes back to its original ones"
             self.log.warning(message, self._where, last_round, limit)
             last = None
         if last is not None and last_round not in (taken_over, used):
