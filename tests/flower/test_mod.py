@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 
 import numpy as np
 import pytest
@@ -14,11 +15,10 @@ from flwr.clientapp import ClientApp
 from flwr.clientapp.mod import LocalDpMod, fixedclipping_mod
 
 import fedrela
-from fedrela.errors import ArgumentError, DataError
-from fedrela.flower import relabel_mod
+from fedrela.flower import labels_for, relabel_mod, relabeled_dataset
 from fedrela.plugin import LabelStore, posterior
 from fedrela.streams import stream
-from helpers.flower_apps import Client, Heard, load_data, message, sent
+from helpers.flower_apps import Client, Heard, load_data, message, refused, sent
 from helpers.plugin_toys import Scorer, points
 
 torch.set_num_threads(1)
@@ -76,7 +76,7 @@ def test_a_restarted_node_reads_its_labels(tmp_path, experiment, heard):
 def test_other_data_are_refused_after_a_restart(tmp_path):
     Client(tmp_path).receive(8)
     client = Client(tmp_path, node={"client-id": "3", "partition-id": 2})
-    with pytest.raises(DataError, match="other data than client 3 has now"):
+    with refused("other data than client 3 has now"):
         client.receive(9)
 
 
@@ -176,8 +176,21 @@ def test_the_clients_policy_is_obeyed_and_warnings_are_in_its_log(tmp_path, hear
     client.receive(9)
     assert client.seen[-1] == OLD
     policy.write_text("tau = 7\n")
-    with pytest.raises(ArgumentError, match=r"rules.toml:tau: expected a number from 0 to 1, got 7"):
+    with refused(r"rules.toml:tau: expected a number from 0 to 1, got 7"):
         client.receive(10)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_server_cannot_switch_off_a_policy_with_resume(tmp_path, restarted, heard):
+    client = Client(tmp_path, **{"fedrela-resume": True})
+    client.receive(8)
+    moved = LabelStore(tmp_path, "run-77", "3").passes()[0].index.tolist()
+    (tmp_path / "policy.toml").write_text(f"keep = {moved}\n")
+    if restarted:
+        client.restart()
+    client.receive(9)
+    assert client.seen == [new_labels(8), OLD]
+    assert any("the labels of round 8 violate the current keep" in line for _, line in heard)
 
 
 def test_an_undo_from_outside_counts_from_the_next_round_on(tmp_path):
@@ -188,13 +201,41 @@ def test_an_undo_from_outside_counts_from_the_next_round_on(tmp_path):
     assert client.seen == [new_labels(8), OLD]
 
 
-def test_labels_outlive_their_folder(tmp_path, heard):
+def test_without_its_folder_a_client_trains_on_its_original_labels(tmp_path, heard):
     client = Client(tmp_path / "labels")
     client.receive(8)
     (tmp_path / "labels").rename(tmp_path / "gone")
     client.receive(9, Scorer(shifted=1))
-    assert client.seen == [new_labels(8)] * 2
-    assert ("WARNING", f"FedReLa: {tmp_path}/labels/run-77/3 is gone; the labels of round 8 are kept") in heard
+    said = f"FedReLa: {tmp_path}/labels/run-77/3 is gone, so this client trains on its original labels; restore it"
+    assert ("WARNING", said) in heard
+    (tmp_path / "gone").rename(tmp_path / "labels")
+    client.receive(10, Scorer(shifted=1))
+    assert client.seen == [new_labels(8), OLD, new_labels(8)]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_an_undo_outlives_the_clients_folder(tmp_path, restarted):
+    client = Client(tmp_path)
+    client.receive(8)
+    LabelStore(tmp_path, "run-77", "3").undo("consent withdrawn")
+    if restarted:
+        client.restart()
+    client.receive(9)
+    assert "fedrela.labels" not in client.context.state
+    shutil.rmtree(tmp_path / "run-77")
+    client.receive(10)
+    assert client.seen == [new_labels(8), OLD, OLD]
+
+
+def test_a_stricter_policy_outlives_the_clients_folder(tmp_path):
+    client = Client(tmp_path)
+    client.receive(8)
+    (tmp_path / "policy.toml").write_text("max_fraction = 0.0\n")
+    client.receive(9)
+    assert "fedrela.labels" not in client.context.state
+    shutil.rmtree(tmp_path / "run-77")
+    client.receive(10)
+    assert client.seen == [new_labels(8), OLD, OLD]
 
 
 def test_a_training_function_that_forgets_the_labels_is_told_so(tmp_path, heard):
@@ -213,3 +254,34 @@ def test_torchs_generator_is_left_alone(tmp_path):
     client.receive(8)
     assert LabelStore(tmp_path, "run-77", "3").passes()
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_no_value_of_the_client_reaches_the_server(tmp_path):
+    """Flower sends the text of an error to the server."""
+    ids = [f"patient-{4000 + row}" for row in range(len(Y))]
+    (tmp_path / "policy.toml").write_text("keep = ['patient-9071']\n")
+    with refused("keep: expected one of the ids, got 'patient-9071'"):
+        Client(tmp_path, mods=[relabel_mod(Scorer, load_data, ids=lambda: ids)]).receive(1)
+    (tmp_path / "policy.toml").unlink()
+    with refused("row 0: expected one class number as label, got 'HIV positive'"):
+        Client(tmp_path, mods=[relabel_mod(Scorer, lambda: [(x, "HIV positive") for x in X])]).receive(1)
+
+    def missing():
+        raise FileNotFoundError("/data/patient-4071.png")
+
+    with refused("FileNotFoundError: /data/patient-4071.png"):
+        Client(tmp_path, mods=[relabel_mod(Scorer, missing)]).receive(1)
+
+
+@pytest.mark.parametrize("use", [labels_for, relabeled_dataset])
+def test_no_label_reaches_the_server_from_the_training_function(tmp_path, use):
+    client, mod = Client(tmp_path), relabel_mod(Scorer, load_data)
+    texts = ["HIV positive"] * len(Y)
+
+    def train(message, context):
+        return labels_for(context, texts) if use is labels_for else list(use([(0, text) for text in texts], context))
+
+    with refused("made for other data|got 'HIV positive'"):
+        mod(message(8, Scorer()), client.context, train)
+    with pytest.raises(ZeroDivisionError):  # the training function's own errors are its own
+        mod(message(9, Scorer()), client.context, lambda message, context: 1 / 0)

@@ -9,13 +9,13 @@ import torch
 
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord, ConfigRecord, Context, RecordDict
 from torch import nn
 
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError
 from fedrela.flower import labels_for, relabel_mod
 from fedrela.plugin import LabelStore
-from helpers.flower_apps import Client, load_data, message
+from helpers.flower_apps import Client, load_data, message, refused
 from helpers.plugin_toys import Scorer, points
 
 torch.set_num_threads(1)
@@ -98,25 +98,56 @@ def test_off_in_the_run_configuration(tmp_path):
         ({}, {"fedrela-tau": 5}, "relabel_mod: tau: expected a number from 0 to 1"),
         ({}, {"fedrela-taus": 0.1}, "relabel_mod: taus: unknown option"),
         ({"rounds": "epochs"}, {}, "the run's configuration has no 'epochs'"),
-        ({"data": lambda path: 1}, {}, "data: neither the node's nor the run's configuration has 'path'"),
-        ({"model": lambda: nn.Linear(2, 3)}, {}, "the message's arrays do not fit the model"),
-        ({"forward": lambda model, batch: model(batch["x"])}, {}, "forward: failed: TypeError"),
-        ({"scoring_data": lambda: (X[1:], Y[1:])}, {}, "scoring_data: expected 116 rows"),
-        ({"ids": lambda: [1, 2]}, {}, "ids: expected 116 distinct ids"),
         ({"round_key": "epoch"}, {}, "the message has no 'epoch' in its configuration; see round_key="),
     ],
 )
-def test_wrong_settings_are_named_in_one_line(tmp_path, options, run, said):
+def test_wrong_settings_of_the_server_are_named_to_it_in_one_line(tmp_path, options, run, said):
     mod = relabel_mod(**{"model": Scorer, "data": load_data} | options)
     with pytest.raises(ArgumentError, match=said) as error:
         Client(tmp_path, mods=[mod], **run).receive(1)
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("name", "value"), [("tau", 5), ("outputs", "odds"), ("class_names", ["a", "a"])])
-def test_a_wrong_option_is_found_when_the_app_is_loaded(name, value):
-    with pytest.raises(ArgumentError, match=f"{name}: expected"):
-        relabel_mod(Scorer, load_data, **{name: value})
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"data": lambda path: 1}, "data: neither the node's nor the run's configuration has 'path'"),
+        ({"model": lambda: nn.Linear(2, 3)}, "the message's arrays do not fit the model"),
+        ({"forward": lambda model, batch: model(batch["x"])}, "forward: failed: TypeError"),
+        ({"scoring_data": lambda: (X[1:], Y[1:])}, "scoring_data: expected 116 rows"),
+        ({"ids": lambda: [1, 2]}, "ids: expected 116 distinct ids"),
+    ],
+)
+def test_what_is_wrong_at_the_client_is_in_its_log_in_one_line(tmp_path, options, said):
+    mod = relabel_mod(**{"model": Scorer, "data": load_data} | options)
+    with refused(said):
+        Client(tmp_path, mods=[mod]).receive(1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tau": 5}, "tau: expected"),
+        ({"outputs": "odds"}, "outputs: expected"),
+        ({"class_names": ["a", "a"]}, "class_names: expected"),
+        (
+            {"model": Scorer()},
+            "model: expected the model's class, or a function that creates it, got an object of Scorer",
+        ),
+        ({"data": (X, Y)}, "data: expected a function, got an object of tuple"),
+        ({"scoring_data": X}, "scoring_data: expected a function, got an object of Tensor"),
+        ({"ids": ["patient-1"]}, "ids: expected a function, got an object of list"),
+        ({"load": 1}, "load: expected a function"),
+        ({"forward": "logits"}, "forward: expected a function"),
+        ({"device": "gpu"}, "device: expected auto or a device of PyTorch, such as cuda:0, got 'gpu'"),
+        ({"device": "cuda:x"}, "device: expected auto or a device of PyTorch"),
+        ({"device": 1.5}, "device: expected auto or a device of PyTorch"),
+        ({"device": "cuda:99"}, "device: torch finds no cuda:99 here"),
+    ],
+)
+def test_a_wrong_option_is_found_when_the_app_is_loaded(options, said):
+    with pytest.raises(ArgumentError, match=said):
+        relabel_mod(**{"model": Scorer, "data": load_data} | options)
 
 
 def test_a_function_that_returns_other_rows_every_time_is_noticed(tmp_path, caplog):
@@ -149,11 +180,69 @@ def test_a_restart_with_rows_in_another_order(tmp_path, named):
     first.receive(8)
     client = Client(tmp_path, mods=[relabel_mod(Scorer, **moved)])
     if not named:
-        with pytest.raises(DataError, match="for other inputs than client 3 has now"):
+        with refused("for other inputs than client 3 has now"):
             client.receive(9)
     else:
         client.receive(9)
         assert client.seen[0] == torch.tensor(first.seen[0])[order].tolist() != first.seen[0]
+
+
+@pytest.mark.parametrize("within", [True, False], ids=["within classes", "over classes"])
+def test_labels_follow_their_ids_without_a_restart(tmp_path, within):
+    rows, seen = torch.arange(len(Y)), []
+    order = torch.randperm(len(Y), generator=torch.Generator().manual_seed(1))
+    if within:
+        order = order[Y[order].argsort(stable=True)][Y.argsort(stable=True).argsort()]
+        assert torch.equal(Y[order], Y)
+    client = Client(tmp_path)
+    mod = relabel_mod(Scorer, lambda: (X[rows], Y[rows]), ids=lambda: rows.tolist())
+
+    def train(message, context):
+        seen.append(labels_for(context, Y[rows]))
+        return message
+
+    mod(message(8, Scorer()), client.context, train)
+    rows = order
+    for round in (9, 10):
+        mod(message(round, Scorer()), client.context, train)
+    assert torch.equal(seen[1], seen[0][order])
+    assert torch.equal(seen[2], seen[1])
+    assert not torch.equal(seen[1], seen[0])
+
+
+def unnamed(folder, node_id, seed):
+    """Return a function that passes a round to a node without client-id and partition-id."""
+    x, y = points(seed)
+    order = y.argsort(stable=True)  # all nodes have the same labels in the same places
+    context = Context(77, node_id, {"state-dir": str(folder)}, RecordDict(), {"num-server-rounds": 10})
+    mod = relabel_mod(Scorer, lambda: (x[order], y[order]), tau=0.2)
+    return lambda round: mod(message(round, Scorer()), context, lambda message, context: message)
+
+
+def test_two_nodes_without_a_name_are_noticed_before_round_t(tmp_path):
+    first, second = unnamed(tmp_path, 5, seed=1), unnamed(tmp_path, 6, seed=2)
+    first(1), second(1)
+    with refused("another SuperNode uses it; each client needs .* client-id in --node-config"):
+        first(2)
+    second(8)
+    assert len(moved(tmp_path, "client")) == 1
+
+
+def test_a_node_without_a_name_does_not_use_the_labels_of_another(tmp_path):
+    first, second = unnamed(tmp_path, 5, seed=1), unnamed(tmp_path, 6, seed=2)
+    second(1), first(8)
+    (tmp_path / "run-77" / "client" / "node").unlink()
+    with refused("for other inputs than client client has now.* client-id in --node-config"):
+        second(8)
+
+
+def test_a_single_node_needs_no_name_and_may_come_back_with_another_id(tmp_path):
+    unnamed(tmp_path, 5, seed=1)(1)
+    again = unnamed(tmp_path, 6, seed=1)
+    again(2), again(8)
+    assert len(moved(tmp_path, "client")) == 1
+    unnamed(tmp_path, 7, seed=1)(9)
+    assert len(moved(tmp_path, "client")) == 1
 
 
 def test_messages_that_will_not_do_are_named(tmp_path):
@@ -165,14 +254,14 @@ def test_messages_that_will_not_do_are_named(tmp_path):
     without.content["config"] = ConfigRecord({"server-round": 8})
     arrays = without.content.array_records.pop("arrays")
     without.content["one"], without.content["two"] = arrays, ArrayRecord()
-    with pytest.raises(ArgumentError, match="expected one record of arrays, got 2"):
+    with refused("expected one record of arrays, got 2"):
         mod(without, client.context, client.train)
 
 
 def test_labels_of_other_data_are_refused(tmp_path):
     mod = relabel_mod(Scorer, load_data)
     client = Client(tmp_path)
-    with pytest.raises(DataError, match="made for other data"):
+    with refused("made for other data"):
         mod(message(8, Scorer()), client.context, lambda message, context: labels_for(context, points(4)[1]))
     kinds = {}
 

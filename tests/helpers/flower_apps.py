@@ -5,7 +5,10 @@ Imported only where flwr is installed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,7 @@ from flwr.common.serde import recorddict_to_proto
 from flwr.supercore.task_identity import TaskIdentity
 from torch.utils.data import DataLoader, TensorDataset
 
+from fedrela.errors import FedrelaError
 from fedrela.flower import labels_for, relabel_mod, relabeled_dataset, relabeled_loader
 from helpers.plugin_toys import Scorer, points
 
@@ -99,3 +103,20 @@ class Heard(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append((record.levelname, record.getMessage()))
+
+
+@contextlib.contextmanager
+def refused(said: str) -> Iterator[None]:
+    """Expect an error whose text is one line in the client's log, and not in what Flower sends to the server."""
+    heard = Heard()
+    logging.getLogger("flwr").addHandler(heard)
+    to_server = r"^relabel_mod: failed in round \d+ with \w+; the client's log says why$"
+    try:
+        with pytest.raises(FedrelaError, match=to_server):
+            yield
+    finally:
+        logging.getLogger("flwr").removeHandler(heard)
+    lines = [line for level, line in heard.lines if level == "ERROR"]
+    assert len(lines) == 1, lines
+    assert re.search(said, lines[0]), lines[0]
+    assert "\n" not in lines[0]

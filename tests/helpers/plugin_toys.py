@@ -61,17 +61,17 @@ class Drawn(RowScorer):
 
     def score(self) -> Scored:
         y = points()[1].numpy()
-        return Scored(np.random.default_rng(self.seed).dirichlet(np.ones(3), len(y)), y, "")
+        return Scored(np.random.default_rng(self.seed).dirichlet(np.ones(3), len(y)), y, self.rows()[1])
 
 
-def labels_in_round(store: LabelStore, round: int, seed: int, **options: object) -> tuple[Ledger | None, bool]:
-    """Return what a client uses in a round with the model of a seed, and whether it is new."""
+def labels_in_round(store: LabelStore, round: int, seed: int, **options: object) -> Ledger | None:
+    """Return what a client uses in a round with the model of a seed."""
     plan = plan_passes(**{"start": 3, "tau": 0.2} | options)
-    return ClientRound(store, plan, Policy(), round, Drawn(seed), LOG).labels(taken_over=False)
+    return ClientRound(store, plan, Policy(), round, Drawn(seed), LOG).labels()
 
 
 def relabel_in_round(folder: object, round: int, seed: int) -> str:
     """Let client 7 take part in a round with the model of a seed; return the digest of its labels and their round."""
-    ledger, _ = labels_in_round(LabelStore(str(folder), "toy", "7"), round, seed)
+    ledger = labels_in_round(LabelStore(str(folder), "toy", "7"), round, seed)
     assert ledger is not None
     return f"{ledger.options['round']} {ledger.labels.tolist()}"

@@ -10,11 +10,21 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Subset, TensorDataset
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 import fedrela
 from fedrela.errors import ArgumentError, DataError
-from fedrela.plugin import RelabeledDataset, relabeled_loader
+from fedrela.plugin import OneShot, RelabeledDataset, relabeled_loader
 from helpers.batteries import examples
 from helpers.plugin_toys import points
 
@@ -87,6 +97,18 @@ def test_loaders_give_the_current_labels(data):
 def test_worker_processes_give_the_current_labels():
     loader = DataLoader(RelabeledDataset(Columns(), LEDGER), batch_size=64, num_workers=1)
     assert [int(each) for batch in loader for each in batch["label"]] == NEW
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.array, torch.tensor], ids=["int", "int64", "array", "tensor"])
+def test_a_list_of_labels_keeps_the_type_of_each(kind):
+    rows = TensorDataset(X, Y)
+    rows.targets = [kind(label) for label in Y.tolist()]
+    new = RelabeledDataset(rows, LEDGER).targets
+    assert [int(label) for label in new] == NEW
+    for one, other in zip(new, rows.targets, strict=True):
+        assert type(one) is type(other)
+        assert getattr(one, "dtype", None) == getattr(other, "dtype", None)
+        assert np.shape(one) == ()
 
 
 def test_an_unchanged_row_is_the_row_itself():
@@ -198,3 +220,47 @@ def test_a_loader_keeps_order_and_batches(options):
 def test_a_loader_is_needed():
     with pytest.raises(ArgumentError, match="expected a torch DataLoader"):
         relabeled_loader([1], LEDGER)
+
+
+WHOLE = TensorDataset(X, Y)
+SOME = range(0, len(Y), 4)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "number"),
+    [
+        (SubsetRandomSampler(SOME), 29),
+        (DistributedSampler(WHOLE, num_replicas=2, rank=0), 58),
+        (SequentialSampler(SOME), 29),
+        (RandomSampler(SOME, num_samples=200, replacement=True), 29),
+        (WeightedRandomSampler((Y > 0).float(), len(Y)), 36),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_sampler_of_some_rows_is_refused(tmp_path, sampler, number, batched):
+    """The other rows may be those of other clients, who share the data set."""
+    order = {"batch_sampler": BatchSampler(sampler, 8, drop_last=False)} if batched else {"sampler": sampler}
+    loader = DataLoader(WHOLE, **order)
+    said = rf"data: its {type(sampler).__name__} draws {number} of 116 rows; give a loader of Subset\(data, indices\)"
+    with pytest.raises(ArgumentError, match=said):
+        OneShot(loader, experiment="toy", client=3, rounds=10, store=tmp_path)
+    for source in (None, LEDGER):
+        with pytest.raises(ArgumentError, match=said):
+            relabeled_loader(loader, source)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        RandomSampler(WHOLE, num_samples=10),
+        WeightedRandomSampler(1.0 + Y, 10),
+        SubsetRandomSampler(range(len(Y))),
+        DistributedSampler(WHOLE, num_replicas=1, rank=0),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_sampler_that_may_draw_every_row_is_used(tmp_path, sampler):
+    loader = DataLoader(WHOLE, sampler=sampler)
+    OneShot(loader, experiment="toy", client=3, rounds=10, store=tmp_path)
+    assert len(list(relabeled_loader(loader, LEDGER))) == len(sampler)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import tempfile
 
 import numpy as np
 import pandas as pd
@@ -170,6 +172,22 @@ def test_a_model_that_will_not_do_is_refused_in_round_1(tmp_path, model, options
 def test_wrong_options_are_named_when_the_object_is_made(tmp_path, options, said):
     with pytest.raises(ArgumentError, match=said):
         once(tmp_path, **options)
+
+
+def test_a_store_that_cannot_be_written_to_is_named_in_round_1(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    said = r"/toy/3: cannot be written to: {}; choose another folder with store= \(in Flower, state-dir"
+    with pytest.raises(ArgumentError, match=said.format("Not a directory")):
+        once(tmp_path / "file").before_round(1, Scorer())
+    once(tmp_path).before_round(1, Scorer())
+    assert list((tmp_path / "toy" / "3").iterdir()) == []
+
+    def read_only(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied", "x")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", read_only)
+    with pytest.raises(ArgumentError, match=said.format("Permission denied")):
+        once(tmp_path).before_round(1, Scorer())
 
 
 def test_rounds_are_counted_from_1(tmp_path):

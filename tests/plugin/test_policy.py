@@ -115,3 +115,25 @@ def test_a_missing_file_is_an_error(tmp_path):
 def test_a_class_that_the_model_lacks_is_an_error():
     with pytest.raises(ArgumentError, match="forbidden: expected classes from 0 to 3, got 9"):
         Policy(forbidden=[(9, 0)]).allowed_moves(4)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "looser"),
+    [
+        ({}, {}, []),
+        ({"tau": 0.1}, {"tau": 0.2}, ["tau"]),
+        ({"tau": 0.2}, {"tau": 0.1}, []),
+        ({"max_fraction": 0.1}, {"max_fraction": 0.2, "min_agreement": 0.5}, ["max_fraction"]),
+        ({"min_agreement": 0.5}, {}, ["min_agreement"]),
+        ({"allowed": [(0, 1)]}, {}, ["allowed"]),
+        ({}, {"allowed": [(0, 1)]}, []),
+        ({"forbidden": [(0, 1)], "keep": [3]}, {"forbidden": [(0, 2)]}, ["forbidden", "keep"]),
+        ({"absent": False}, {"absent": True}, ["absent"]),
+        ({"tau": 0.05, "class_tau": {2: 0.3}}, {"tau": 0.05}, []),
+        ({"tau": 0.2, "class_tau": {2: 0.1}}, {"tau": 0.2}, ["class_tau"]),
+        ({"tau": 0.2}, {"tau": 0.1, "class_tau": {2: 0.3}}, ["class_tau"]),
+    ],
+)
+def test_which_limits_have_become_looser(before, now, looser):
+    record = Policy(**before).as_record() | {"of_another_version": 1}
+    assert sorted(Policy(**now).looser_than(record)) == looser

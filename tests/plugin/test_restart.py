@@ -49,12 +49,15 @@ def test_class_names_are_kept(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"tau": 0.1}, r"made with tau 0.2 \(now 0.1\); resume=True uses them"),
+        ({"tau": 0.5}, r"made with tau 0.2 \(now 0.5\); resume=True uses them"),
         ({"seed": 7}, r"made with seed 0 \(now 7\)"),
         ({"preset": "official"}, r"made with preset paper \(now official\)"),
-        ({"policy": Policy(max_fraction=0.1)}, r"made with max_fraction 0.3 \(now 0.1\)"),
-        ({"policy": Policy(forbidden=[(0, 2)])}, r"made with forbidden \[\] \(now \[\[0, 2\]\]\)"),
-        ({"tau": 0.1, "seed": 7}, r"made with seed 0 \(now 7\), tau 0.2 \(now 0.1\)"),
+        (
+            {"policy": Policy(max_fraction=0.9), "max_fraction": 0.9},
+            r"made with max_fraction 0.3 \(now 0.9\)",
+        ),
+        ({"tau": 0.5, "seed": 7}, r"made with seed 0 \(now 7\), tau 0.2 \(now 0.5\)"),
+        ({"tau": 0.5, "keep": [IDS[0]]}, r"made with tau 0.2 \(now 0.5\); resume"),
     ],
 )
 def test_labels_made_under_other_settings_are_not_taken_over_in_silence(tmp_path, made, change, said, caplog):
@@ -66,6 +69,34 @@ def test_labels_made_under_other_settings_are_not_taken_over_in_silence(tmp_path
     entry = resumed.store.log.entries()[-1]
     for told in (f"made with {entry['resumed']}", caplog.text):
         assert re.search(said.split(";")[0], told)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize(
+    ("change", "limit"),
+    [
+        ({"tau": 0.1}, "tau"),
+        ({"policy": Policy(max_fraction=0.01)}, "max_fraction"),
+        ({"policy": Policy(keep=IDS)}, "keep"),
+        ({"policy": Policy(allowed=[])}, "allowed or forbidden moves"),
+        ({"policy": Policy(class_tau={0: 0.0, 1: 0.0, 2: 0.0})}, "tau"),
+    ],
+)
+def test_a_restart_under_a_stricter_limit_goes_back_to_the_original_labels(
+    tmp_path, made, change, limit, resume, caplog
+):
+    client = once(tmp_path, ids=IDS, resume=resume, **change)
+    for round in (8, 9):
+        assert client.before_round(round, Scorer()) is None
+        assert labels(client) == Y.tolist()
+    assert f"the labels of round 8 violate the current {limit}, so this client goes back" in caplog.text
+
+
+def test_a_restart_under_a_stricter_limit_that_the_labels_obey_uses_them(tmp_path, made):
+    never = next(row for row in range(len(Y)) if row not in made.index)
+    client = once(tmp_path, ids=IDS, policy=Policy(keep=[IDS[never]], max_fraction=len(made) / len(Y), absent=False))
+    client.before_round(9, Scorer())
+    assert labels(client) == made.labels.tolist()
 
 
 def test_what_does_not_decide_about_moves_may_change(tmp_path, made):
@@ -125,6 +156,26 @@ def test_rows_in_another_order_are_refused_or_follow_their_ids(tmp_path, caplog)
     assert labels(client) == made.labels[shuffled.numpy()].tolist()
 
 
+def test_labels_that_another_process_made_are_compared_with_the_rows(tmp_path):
+    order = within_class()
+    mine, other = once(tmp_path), once(tmp_path, (X[order], Y[order]))
+    mine.before_round(1, Scorer()), other.before_round(1, Scorer())
+    made = other.before_round(8, Scorer())
+    for round in (8, 9):
+        with pytest.raises(DataError, match=r"for other inputs than client 3 has now.* a name of its own"):
+            mine.before_round(round, Scorer())
+    assert once(tmp_path, (X[order], Y[order])).before_round(9, Scorer()) == made
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_undo_returns_the_labels_in_the_order_of_the_rows(tmp_path, made, used):
+    order = np.random.default_rng(2).permutation(len(Y))
+    client = once(tmp_path, (X[order], Y[order]), ids=[IDS[i] for i in order])
+    if used:
+        client.before_round(9, Scorer())
+    assert client.undo().tolist() == Y[order].tolist() == labels(client)
+
+
 def test_changed_rows_are_refused_or_named(tmp_path, caplog, made):
     changed = X.clone()
     changed[5] += 1
@@ -151,9 +202,10 @@ def test_the_policy_file_is_read_in_every_round(tmp_path):
         client.before_round(10, Scorer())
 
 
-def test_labels_that_break_a_stricter_policy_are_not_used(tmp_path, caplog):
+@pytest.mark.parametrize("resume", [False, True])
+def test_labels_that_break_a_stricter_policy_are_not_used(tmp_path, caplog, resume):
     """A policy that becomes stricter in the middle of a run counts from the next round on, and so does its end."""
-    client = once(tmp_path)
+    client = once(tmp_path, resume=resume)
     made = client.before_round(8, Scorer())
     row, old, new = (each.item(0) for each in (made.index, made.old, made.new))
     share, never = len(made) / len(Y), next(row for row in range(len(Y)) if row not in made.index)
@@ -171,10 +223,20 @@ def test_labels_that_break_a_stricter_policy_are_not_used(tmp_path, caplog):
         caplog.clear()
         assert (client.before_round(9, Scorer()) is None) == bool(limit)
         assert labels(client) == (Y.tolist() if limit else made.labels.tolist())
-        text = f"violate the current {limit}, so this client trains on its original labels"
+        text = f"violate the current {limit}, so this client goes back to its original ones"
         assert (text in caplog.text) == bool(limit)
     absent = np.flatnonzero(new != Y)
     client = once(tmp_path / "absent", (X[absent], Y[absent]))
     client.before_round(8, Scorer())
     (tmp_path / "absent" / "policy.toml").write_text("absent = false")
     assert client.before_round(9, Scorer()) is None
+
+
+def test_after_a_stricter_policy_the_next_pass_of_a_period_obeys_it(tmp_path):
+    (tmp_path / "policy.toml").write_text("tau = 0.2\npasses = 10\n")
+    client = once(tmp_path, start=2, period=2)
+    assert client.before_round(2, Scorer()) is not None
+    (tmp_path / "policy.toml").write_text("tau = 0.05\npasses = 10\n")
+    assert client.before_round(3, Scorer()) is None
+    assert [client.before_round(round, Scorer()).options["round"] for round in (4, 5, 6)] == [4, 4, 6]
+    assert [ledger.options["tau"] for ledger in client.store.passes()] == [0.2, 0.05, 0.05]

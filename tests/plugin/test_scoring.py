@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import pytest
 import torch
 from torch import nn
@@ -12,6 +14,7 @@ from fedrela.plugin import posterior
 from helpers.plugin_toys import Scorer, points
 
 X, Y = points()
+Scan = collections.namedtuple("Scan", "image label")
 
 
 FORMS = {
@@ -39,6 +42,12 @@ def test_the_label_may_come_first(label):
     Q, y = posterior(Scorer(), list(zip(Y.tolist(), X, strict=True)), label=label)
     assert Q.tolist() == posterior(Scorer(), (X, Y))[0].tolist()
     assert y.tolist() == Y.tolist()
+
+
+def test_batches_of_named_rows_keep_their_names():
+    rows = [Scan(x, y) for x, y in zip(X, Y.tolist(), strict=True)]
+    Q, _ = posterior(Scorer(), rows, forward=lambda model, batch: model(batch.image))
+    assert Q.tolist() == posterior(Scorer(), (X, Y))[0].tolist()
 
 
 def test_a_batch_has_a_row_at_least():

@@ -8,6 +8,7 @@ try:
 except ModuleNotFoundError:
     raise ImportError("fedrela.flower needs Flower, the extra `flower`: pip install 'fedrela[flower]'") from None
 
-from fedrela.flower.mod import labels_for, relabel_mod, relabeled_dataset, relabeled_loader
+from fedrela.flower.current_labels import labels_for, relabeled_dataset, relabeled_loader
+from fedrela.flower.mod import relabel_mod
 
 __all__ = ["labels_for", "relabel_mod", "relabeled_dataset", "relabeled_loader"]

@@ -13,33 +13,42 @@ import inspect
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message
+import torch
+from flwr.app import ConfigRecord, Context, Message
 from flwr.clientapp.typing import ClientAppCallable, Mod
-from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import DataLoader
 
 from fedrela.core import Ledger
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, FedrelaError
+from fedrela.files import write_bytes
+from fedrela.flower.current_labels import (
+    LABELS,
+    LOGGER,
+    MADE,
+    StoredLabels,
+    store_labels,
+    stored_labels,
+    training_labels,
+)
 from fedrela.models.runtime import device_of
-from fedrela.plugin import dataset
-from fedrela.plugin.dataset import LabelKey, LabelSource, as_classes, cast_like, training_part
+from fedrela.plugin.dataset import LabelKey, training_part
 from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
-from fedrela.plugin.store import LabelStore
-from fedrela.text import one_line
+from fedrela.plugin.store import OWN_NAME, LabelStore
+from fedrela.text import one_line, shown
 
-LOG = logging.getLogger("flwr.fedrela")  # a child of Flower's logger: shown in the client's log
-LABELS, MADE, TRAINING, CHECKED = "fedrela.labels", "fedrela.made", "fedrela.training", "fedrela.checked"
+LOG = logging.getLogger(LOGGER)
+CHECKED = "fedrela.checked"
 ROUND = "server-round"
+UNNAMED = "client"  # of a node without client-id and partition-id
+NODE = "node"  # file in the folder of an unnamed client: the id of the last node that began to use it
 PREFIX = "fedrela-"
 
 
@@ -105,6 +114,8 @@ def relabel_mod(
     plan_passes(rounds=UNLIMITED, **options)  # a wrong option raises when the app is loaded, not in a round
     scoring: dict[str, Any] = {"class_names": class_names, "forward": forward, "label": label, "outputs": outputs}
     Scorer(nn.Identity, tuple, **scoring)  # likewise
+    _check_functions(model=model, data=data, load=load, scoring_data=scoring_data, ids=ids, forward=forward)
+    _check_device(device)
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         if message.metadata.message_type.split(".")[0] != "train":
@@ -126,10 +137,11 @@ def relabel_mod(
             ids=(lambda: fetch("ids", ids)) if ids else lambda: None,
             **scoring,
         )
-        plan = _plan(rounds, options, context.run_config)
-        call = _TrainCall(context, experiment, plan, _round(message, round_key), scorer)
-        source = call.labels()
-        with training_labels(context, call.store.experiment, source is not None):
+        plan, round = _plan(rounds, options, context.run_config), _round(message, round_key)
+        with _private(Exception, round):
+            call = _TrainCall(context, experiment, plan, round, scorer)
+            source = call.labels()
+        with _private(FedrelaError, round), training_labels(context, call.store.experiment, source is not None):
             reply = call_next(message, context)
         if source is not None and call.client_round.limits.share and not reply.has_error():
             moved = int(np.count_nonzero(source.labels != source.original))
@@ -139,6 +151,34 @@ def relabel_mod(
     return mod
 
 
+@contextlib.contextmanager
+def _private(kind: type[Exception], round: int) -> Iterator[None]:
+    """Log an error of a kind, and raise one without its text: Flower sends that to the server, and it may hold data."""
+    try:
+        yield
+    except kind as error:
+        unexpected = not isinstance(error, FedrelaError)
+        LOG.error("FedReLa, round %d: %s", round, one_line(error, 2000), exc_info=unexpected)
+        what = f"relabel_mod: failed in round {round} with {type(error).__name__}; the client's log says why"
+        raise FedrelaError(what) from None
+
+
+def _check_functions(**functions: Any) -> None:
+    for name, function in functions.items():
+        what = "the model's class, or a function that creates it" if name == "model" else "a function"
+        if (name == "model" and isinstance(function, nn.Module)) or not (function is None or callable(function)):
+            raise ArgumentError(f"expected {what}, got an object of {type(function).__name__}", argument=name)
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.device("cpu" if device == "auto" else device)
+        device_of(device)
+    except (RuntimeError, TypeError, AttributeError):
+        what = f"expected auto or a device of PyTorch, such as cuda:0, got {shown(device)}"
+        raise ArgumentError(what, argument="device") from None
+
+
 class _TrainCall:
     """One training call of one client."""
 
@@ -146,39 +186,60 @@ class _TrainCall:
         self.context = context
         node, run = context.node_config, context.run_config
         name = str(run.get(PREFIX + "experiment") or experiment or f"run-{context.run_id}")
-        client = str(node.get("client-id", node.get("partition-id", "client")))
+        client = str(node.get("client-id", node.get("partition-id", UNNAMED)))
         self.store = LabelStore(_path(node.get("state-dir")), name, client)
         policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
         self.client_round = ClientRound(self.store, plan, policy, round, scorer, LOG)
 
-    def labels(self) -> Ledger | StoredLabels | None:
-        """Return the current labels, and put them into the context's state."""
-        before, round = stored_labels(self.context, self.store.experiment), self.client_round.round
-        if before is not None and not self.store.folder.is_dir():
-            LOG.warning("FedReLa: %s is gone; the labels of round %d are kept", self.store.folder, before.round)
-            return before if self.client_round.limits.enabled and before.round <= round else None
-        taken_over = self._begin()
-        ledger, _ = self.client_round.labels(taken_over and before is None)
-        if ledger is None or ledger.refusal is not None:
-            return None
-        made = ledger.options["round"]
-        if before is None or before.round != made:
-            store_labels(self.context, ledger, made, self.store.experiment)
+    def labels(self) -> Ledger | None:
+        """Return the current labels, None for the original ones, and put them into the context's state.
+
+        The state also remembers that there were labels, so that an undo or a policy outlives the client's folder.
+        """
+        state, experiment = self.context.state, self.store.experiment
+        ledger = self._ledger(stored_labels(self.context, experiment))
+        if ledger is None:
+            state.array_records.pop(LABELS, None)
+            if self.store.undone:
+                state[MADE] = ConfigRecord({"round": self.client_round.round, "experiment": experiment})
         return ledger
 
-    def _begin(self) -> bool:
-        """Check this client in its first round; return whether it has labels of an earlier process."""
+    def _ledger(self, before: StoredLabels | None) -> Ledger | None:
+        made = self.context.state.config_records.get(MADE)
+        if made is not None and made["experiment"] == self.store.experiment and not self.store.folder.is_dir():
+            message = "FedReLa: %s is gone, so this client trains on its original labels; restore it"
+            LOG.warning(message, self.store.folder)
+            return None
+        ledger = self.client_round.labels(self._begin(), 0 if before is None else before.round)
+        if ledger is None or ledger.refusal is not None:
+            return None
+        store_labels(self.context, ledger, self.store.experiment)
+        return ledger
+
+    def _begin(self) -> int:
+        """Check this client in its first round; return the round of labels of an earlier process, or 0."""
         state, scorer = self.context.state, self.client_round.scorer
         checked = state.config_records.get(CHECKED)
         if self.client_round.off:
-            return False
-        if checked is None or checked["experiment"] != self.store.experiment:
+            return 0
+        first = checked is None or checked["experiment"] != self.store.experiment
+        if checked is None or first:
             taken_over = self.client_round.begin()
             rows = scorer.sample_digest if self.client_round.may_relabel else ""
             record: dict[str, Any] = {"experiment": self.store.experiment, "taken-over": taken_over, "rows": rows}
             checked = state[CHECKED] = ConfigRecord(record)
+        if self.store.client == UNNAMED:
+            self._check_alone(first)
         scorer.expected_digest = str(checked["rows"])
-        return bool(checked["taken-over"])
+        return int(str(checked["taken-over"]))
+
+    def _check_alone(self, first: bool) -> None:
+        """Raise if another node has begun to use this client's folder; a restarted one may have a new id."""
+        path, own = self.store.folder / NODE, str(self.context.node_id).encode()
+        if first:
+            write_bytes(path, own, private=True)
+        elif path.exists() and path.read_bytes() != own:
+            raise ArgumentError(f"{self.store.folder}: another SuperNode uses it; {OWN_NAME}")
 
 
 def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> PassPlan:
@@ -242,120 +303,3 @@ def _load(model: nn.Module, message: Message) -> None:
 
 def _path(value: Any) -> Path | None:
     return None if value is None else Path(str(value))
-
-
-@dataclass(frozen=True, eq=False)
-class StoredLabels:
-    """The labels in a context's state."""
-
-    labels: NDArray[Any]
-    original: NDArray[Any]
-    round: int
-
-
-def store_labels(context: Context, source: LabelSource, round: int, experiment: str) -> None:
-    """Put labels into a context's state."""
-    arrays = {"labels": np.asarray(source.labels, np.int64), "original": np.asarray(source.original, np.int64)}
-    context.state[LABELS] = ArrayRecord({name: Array(array) for name, array in arrays.items()})
-    context.state[MADE] = ConfigRecord({"round": round, "experiment": experiment})
-
-
-def stored_labels(context: Context, experiment: str) -> StoredLabels | None:
-    """Return the labels of an experiment from a context's state."""
-    arrays, made = context.state.array_records.get(LABELS), context.state.config_records.get(MADE)
-    if arrays is None or made is None or made["experiment"] != experiment:
-        return None
-    return StoredLabels(arrays["labels"].numpy(), arrays["original"].numpy(), int(str(made["round"])))
-
-
-@contextlib.contextmanager
-def training_labels(context: Context, experiment: str, available: bool) -> Iterator[None]:
-    """Make the stored labels available to the training function inside; warn if it did not use them."""
-    if available:
-        context.state[TRAINING] = ConfigRecord({"experiment": experiment, "asked": False})
-    try:
-        yield
-    finally:
-        training = context.state.config_records.pop(TRAINING, None)
-    if training is not None and not training["asked"]:
-        LOG.warning(
-            "FedReLa: the training function does not use the new labels; call relabeled_loader, relabeled_dataset or "
-            "labels_for in it"
-        )
-
-
-def _current_labels(context: Context) -> StoredLabels | None:
-    training = context.state.config_records.get(TRAINING)
-    if training is None:
-        return None
-    training["asked"] = True
-    return stored_labels(context, str(training["experiment"]))
-
-
-def labels_for(context: Context, original: Any) -> Any:
-    """Return the labels to train on in this round: new ones, or `original` itself.
-
-    Parameters
-    ----------
-    context
-        The context that Flower passes to the training function.
-    original
-        The labels of the client's training data, as a list, an array or a tensor; the result has the same type. Labels
-        of other data raise a `DataError`.
-
-    Examples
-    --------
-    Outside training, and before the labels are made, nothing changes:
-
-    >>> from flwr.app import RecordDict
-    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
-    >>> labels_for(context, [0, 0, 1])
-    [0, 0, 1]
-    """
-    source = _current_labels(context)
-    if source is None:
-        return original
-    if not np.array_equal(as_classes(original), source.original):
-        raise DataError("labels_for: the new labels were made for other data")
-    return cast_like(original, source.labels)
-
-
-def relabeled_dataset(data: Any, context: Context, *, label: LabelKey | None = None) -> dataset.RelabeledDataset:
-    """Return `data` with the labels to train on in this round; see `fedrela.plugin.RelabeledDataset`.
-
-    Parameters
-    ----------
-    data, label
-        As for `fedrela.plugin.RelabeledDataset`.
-    context
-        The context that Flower passes to the training function.
-
-    Examples
-    --------
-    >>> from flwr.app import RecordDict
-    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
-    >>> list(relabeled_dataset([("a", 0), ("b", 1)], context))
-    [('a', 0), ('b', 1)]
-    """
-    return dataset.RelabeledDataset(data, _current_labels(context), label=label)
-
-
-def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelKey | None = None) -> DataLoader[Any]:
-    """Return a loader like `loader` with the labels to train on in this round.
-
-    Parameters
-    ----------
-    loader, label
-        As for `fedrela.plugin.relabeled_loader`.
-    context
-        The context that Flower passes to the training function.
-
-    Examples
-    --------
-    >>> from flwr.app import RecordDict
-    >>> context = Context(run_id=1, node_id=1, node_config={}, state=RecordDict(), run_config={})
-    >>> loader = relabeled_loader(DataLoader([("a", 0), ("b", 1)], batch_size=2), context)
-    >>> [labels.tolist() for rows, labels in loader]
-    [[0, 1]]
-    """
-    return dataset.relabeled_loader(loader, _current_labels(context), label=label)

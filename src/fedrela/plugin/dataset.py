@@ -9,7 +9,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+)
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import one_line, printable, shown
@@ -165,7 +173,7 @@ def relabeled_loader(
     Parameters
     ----------
     loader
-        A loader of a map-style data set.
+        A loader of a map-style data set. Its sampler must reach every row; for a part of them, give a `Subset`.
     source, label
         As for `RelabeledDataset`.
 
@@ -179,6 +187,7 @@ def relabeled_loader(
     """
     if not isinstance(loader, DataLoader):
         raise ArgumentError(f"expected a torch DataLoader, got {type(loader).__name__}", argument="loader")
+    _check_sampler(loader)
     order: dict[str, Any] = {"batch_sampler": loader.batch_sampler}
     if loader.batch_sampler is None:
         order = {"batch_size": None, "sampler": loader.sampler}
@@ -191,7 +200,9 @@ def relabeled_loader(
 def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
     """Return a user's data as a map-style data set, and the function that collates its rows to batches."""
     if isinstance(data, DataLoader):
-        return as_rows(data.dataset)[0], default_collate if data.batch_sampler is None else data.collate_fn
+        rows, _ = as_rows(data.dataset)
+        _check_sampler(data)
+        return rows, default_collate if data.batch_sampler is None else data.collate_fn
     if _is_arrays(data):
         return _tensors(*data), default_collate
     numbered = hasattr(data, "__getitem__") and hasattr(data, "__len__")
@@ -204,6 +215,21 @@ def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
         what = f"expected a data set with a length and numbered rows, got {type(data).__name__}; {advice}"
         raise ArgumentError(what, argument="data")
     return data, default_collate
+
+
+def _check_sampler(loader: DataLoader[Any]) -> None:
+    """Raise if a loader's sampler never draws some of the rows: they may be somebody else's."""
+    sampler: Any = getattr(loader.batch_sampler, "sampler", loader.sampler)
+    if not isinstance(sampler, Sized) or not isinstance(loader.dataset, Sized):
+        return
+    drawn, n = len(sampler), len(loader.dataset)
+    if isinstance(sampler, RandomSampler):  # others in every epoch
+        drawn = len(sampler.data_source)
+    elif isinstance(sampler, WeightedRandomSampler):
+        drawn = int(sampler.weights.count_nonzero())
+    if drawn < n:
+        what = f"its {type(sampler).__name__} draws {drawn:,} of {n:,} rows; give a loader of Subset(data, indices)"
+        raise ArgumentError(what, argument="data")
 
 
 def _tensors(x: Any, y: Any) -> TensorDataset:
@@ -299,7 +325,9 @@ def cast_like(old: Any, new: Any) -> Any:
         return torch.as_tensor(np.array(new), dtype=old.dtype, device=old.device).reshape(old.shape)
     if isinstance(old, np.ndarray):
         return np.asarray(new, old.dtype).reshape(old.shape)
-    return [type(each)(one) for each, one in zip(old, new, strict=True)] if isinstance(old, list) else type(old)(new)
+    if isinstance(old, list):
+        return [cast_like(each, one) for each, one in zip(old, new, strict=True)]
+    return type(old)(new)
 
 
 def with_label(row: Any, key: Any, value: Any) -> Any:

@@ -15,6 +15,7 @@ from fedrela.core import Ledger
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy, own_policy
+from fedrela.plugin.rows import reorder
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
@@ -48,7 +49,8 @@ class OneShot:
         See `fedrela.plugin.posterior` and `RelabeledDataset`.
     options
         ``start`` (0.8: a share of the rounds; 48: a round), ``tau``, ``period``, ``late``, ``preset``, ``seed``,
-        ``resume`` (true: use stored labels even if they were made under other settings), and the limits of `Policy`.
+        ``resume`` (true: use stored labels even if they were made with another seed, preset or model, or under
+        stricter limits), and the limits of `Policy`.
 
     Attributes
     ----------
@@ -106,7 +108,7 @@ class OneShot:
         self.policy = own_policy(policy, self.store.root)
         self.dataset = RelabeledDataset(data, label=label)
         self.ledger: Ledger | None = None
-        self._taken_over: bool | None = None  # None before its first round in which it is on
+        self._taken_over: int | None = None  # None before its first round in which it is on
         self._scoring: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
         self._scoring["class_names"] = class_names
         self._data, self._scoring_data, self._ids = data, scoring_data, ids
@@ -125,7 +127,8 @@ class OneShot:
         client_round = ClientRound(self.store, self.plan, self.policy, round, self._scorer(model), LOG)
         if self._taken_over is None and not client_round.off:
             self._taken_over = client_round.begin()
-        self.ledger, _ = client_round.labels(bool(self._taken_over))
+        used = 0 if self.ledger is None else int(self.ledger.options["round"])
+        self.ledger = client_round.labels(self._taken_over or 0, used)
         self.dataset.use(self.ledger)
         return self.ledger
 
@@ -137,8 +140,9 @@ class OneShot:
         return scorer
 
     def undo(self, reason: str = "not given") -> NDArray[np.int64]:
-        """Go back to the original labels for the rest of the experiment; the log holds the reason."""
-        original = self.store.undo(reason)
+        """Go back to the original labels for the rest of the experiment, and return them; the log holds the reason."""
+        self.store.undo(reason)
         self.ledger = None
         self.dataset.use(None)
-        return original
+        last = reorder(self.store.passes()[-1], self._scorer(nn.Identity()).ids, self.store.folder)
+        return np.asarray(last.original, np.int64)

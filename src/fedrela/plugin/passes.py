@@ -11,6 +11,9 @@ from importlib.metadata import version
 from logging import Logger
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fedrela.arguments import check_integer
 from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
 from fedrela.core.equations import agreement
@@ -23,7 +26,7 @@ from fedrela.plugin.policy import Policy
 from fedrela.plugin.rows import reorder
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Scored
-from fedrela.plugin.store import LabelStore
+from fedrela.plugin.store import OWN_NAME, LabelStore
 from fedrela.streams import stream
 from fedrela.text import one_line, percent, unknown
 
@@ -39,7 +42,7 @@ class PassPlan:
     limits: Policy
     preset: str
     seed: int  # draws come from the stream of seed, round and client
-    resume: bool  # whether labels that were made under other settings are used anyway
+    resume: bool  # whether labels of another seed, preset or model, or of stricter limits, are used anyway
 
 
 def plan_passes(
@@ -99,14 +102,15 @@ class ClientRound:
         """Whether the client may re-label once more."""
         return len(_not_refused(self.store.passes())) < self.limits.passes
 
-    def begin(self) -> bool:
-        """Check in a client's first round everything that could fail later; return whether it has stored labels.
+    def begin(self) -> int:
+        """Check in a client's first round everything that could fail later; return the round of stored labels, or 0.
 
-        Stored labels are checked against the current settings and rows. If the client may still re-label, a batch is
-        scored, so that errors in model, data or limits show now and not in round T.
+        The store must be writable, and stored labels must fit the current settings and rows. If the client may still
+        re-label, a batch is scored, so that errors in model, data or limits show now and not in round T.
         """
         if self.off:
-            return False
+            return 0
+        self.store.check_writable()
         passes = _not_refused(self.store.passes())
         if passes:
             self._take_over(passes[-1])
@@ -116,7 +120,7 @@ class ClientRound:
         if self.may_relabel:
             self.scorer.check_rows()
             self._check_limits(self.scorer.check_batch())
-        return bool(passes)
+        return passes[-1].options["round"] if passes else 0
 
     def _check_limits(self, C: int) -> None:
         """Raise if a limit names a class or a row that does not exist."""
@@ -124,40 +128,45 @@ class ClientRound:
         self.limits.class_taus(self.limits.tau, C)
         self.limits.kept_rows(len(self.scorer), self.scorer.ids)
 
-    def labels(self, taken_over: bool) -> tuple[Ledger | None, bool]:
-        """Return the ledger of the current labels, or None for the original ones; and whether it is new.
+    def labels(self, taken_over: int = 0, used: int = 0) -> Ledger | None:
+        """Return the ledger of the current labels, or None for the original ones.
+
+        `taken_over` is what `begin` returned, and `used` is the round of the labels that were used last, or 0. Other
+        labels, such as those of another process, are first compared with the rows.
 
         Stored labels are read, never recomputed with another model. They apply from the round in which they were made,
         so that a server that goes back some rounds gets the same labels again. A refusal is stored, but does not count
         as a pass: the client tries again when the schedule permits, as it does after scoring failed. Labels that
-        violate a limit that has become stricter since are not used.
+        violate a limit that has become stricter since are not used; the next pass is made when the schedule permits.
         """
         if self.off:
-            return None, False
+            return None
         stored = self.store.passes()
         passes = _not_refused(stored)
         past = [ledger for ledger in passes if ledger.options["round"] <= self.round]
         last = self._reorder(past[-1]) if past else None
-        last_round = None if last is None else last.options["round"]
-        if last is not None and taken_over and last_round == self.round and not self.plan.resume:
-            self._check_model(last)
-        if last is not None and not self.plan.resume and (limit := self.limits.broken_by(last)):
-            message = "%s: the labels of round %d violate the current %s, so this client trains on its original labels"
+        last_round = None if last is None else int(last.options["round"])
+        if last is not None and (limit := self.limits.broken_by(last)):
+            message = "%s: the labels of round %d violate the current %s, so this client goes back to its original ones"
             self.log.warning(message, self._where, last_round, limit)
-            return None, False
+            last = None
+        if last is not None and last_round not in (taken_over, used):
+            self._check_rows(past[-1], *self.scorer.rows())
+        if last is not None and last_round == taken_over == self.round != used and not self.plan.resume:
+            self._check_model(last)
         due = self.plan.schedule.due(self.round, self.plan.rounds, last_round)
         if len(past) < len(passes) or len(passes) >= self.limits.passes or not due:
-            return last, False
+            return last
         try:
             scored = self.scorer.score()
         except Exception as error:  # whatever a user's model or data raise: a round must not be lost to it
             current = "its original labels" if last is None else f"the labels of round {last_round}"
             message = "%s: scoring failed, so this client trains on %s; it tries again in its next round: %s"
             self.log.error(message, self._where, current, one_line(error))
-            return last, False
+            return last
         ledger = self.store.record(len(stored) + 1, self._relabel(scored), self.round)
-        self.store.check_data(ledger, scored.labels)
-        return (last, False) if ledger.refusal is not None and last is not None else (ledger, True)
+        self._check_rows(ledger, scored.labels, scored.inputs_sha256)
+        return last if ledger.refusal is not None and last is not None else self._reorder(ledger)
 
     @property
     def _where(self) -> str:
@@ -167,31 +176,41 @@ class ClientRound:
         return reorder(ledger, self.scorer.ids, self.store.folder)
 
     def _take_over(self, ledger: Ledger) -> None:
-        """Check that stored labels were made under the current settings, for the current rows."""
+        """Check that stored labels were made under the current settings, for the current rows.
+
+        Limits may have become stricter: labels that violate them are not used.
+        """
         then, folder, differ = ledger.provenance, self.store.folder, ""
         if then is not None:
             before = {"model": ledger.options.get("model"), "seed": then.seed, "preset": then.preset, **then.limits}
-            now = {"model": self.scorer.model_name, **_settings(self.plan), **self.limits.as_record()}
+            limits = self.limits.as_record()
+            looser = {name: limits[name] for name in self.limits.looser_than(then.limits)}
+            now = {"model": self.scorer.model_name, **_settings(self.plan), **looser}
             changed = (key for key in now if before.get(key, now[key]) != now[key])
             differ = ", ".join(f"{key} {before[key]} (now {now[key]})" for key in changed)
         if differ and not self.plan.resume:
             raise _other_settings(folder, differ)
-        labels, inputs = self.scorer.rows()
-        bound = self._reorder(ledger)
-        self.store.check_data(bound, labels)
-        if then is not None and then.inputs_sha256 not in (None, inputs):
-            if not (ledger.ids and self.scorer.ids):
-                raise DataError(
-                    f"{folder}: made for other inputs than client {self.store.client} has now, or for the same in "
-                    "another order; restore them, or give ids= from the start, so that labels follow their rows"
-                )
-            order = "in the same order, but with other inputs" if bound is ledger else "in another order"
-            self.log.warning("%s: the rows have the same ids as before, %s; labels follow the ids", self._where, order)
+        self._check_rows(ledger, *self.scorer.rows())
         made_in = ledger.options["round"]
         self.log.info("%s: labels of round %d read from %s", self._where, made_in, folder)
         if differ:
             self.log.warning("%s: labels of round %d were made with %s; resume uses them", self._where, made_in, differ)
         self.store.log.append("read", round=self.round, made_in=made_in, **({"resumed": differ} if differ else {}))
+
+    def _check_rows(self, ledger: Ledger, labels: NDArray[np.int64], inputs_sha256: str) -> None:
+        """Raise if a ledger was made for other rows; log it if rows with the same ids have changed."""
+        bound, then = self._reorder(ledger), ledger.provenance
+        self.store.check_data(bound, labels)
+        if then is None or then.inputs_sha256 in (None, inputs_sha256):
+            return
+        if not (ledger.ids and self.scorer.ids):
+            raise DataError(
+                f"{self.store.folder}: made for other inputs than client {self.store.client} has now, or for the same "
+                "in another order; restore them, or give ids= from the start, so that labels follow their rows; "
+                f"{OWN_NAME}"
+            )
+        order = "in the same order, but with other inputs" if bound is ledger else "in another order"
+        self.log.warning("%s: the rows have the same ids as before, %s; labels follow the ids", self._where, order)
 
     def _check_model(self, ledger: Ledger) -> None:
         """Raise if the model of this round is not the one that made these labels in this round of an earlier run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -65,6 +66,17 @@ class Policy(OwnerLimits):
         """Return the policy that permits only what both permit."""
         both = super().stricter(other)
         return replace(both, passes=min(self.passes, other.passes), share=self.share and other.share)
+
+    def looser_than(self, before: Mapping[str, Any]) -> list[str]:
+        """Return the names of the limits that permit more than those of an earlier record.
+
+        >>> Policy(tau=0.2, absent=False).looser_than({"tau": 0.1, "absent": True})
+        ['tau']
+        """
+        names = self.as_record().keys()
+        both = self.stricter(replace(self, **{name: before[name] for name in names & before.keys()}))
+        now = replace(self, class_tau={c: self.tau_of(c) for c in both.class_tau or ()}).as_record()
+        return [name for name, strictest in both.as_record().items() if now[name] != strictest]
 
     def as_record(self) -> dict[str, Any]:
         """Return the settings that decide which labels move, as plain values."""

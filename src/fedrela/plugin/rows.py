@@ -80,9 +80,9 @@ def as_numpy(value: Tensor) -> NDArray[Any]:
 def sample_rows(data: Any, label: LabelKey | None) -> str:
     """Return the digest of a few rows spread over the data, and check that they are the same when read twice."""
     rows, collate = as_rows(data)
-    numbers = np.unique(np.linspace(0, len(rows) - 1, SAMPLED_ROWS, dtype=int)).tolist() if len(rows) else []
-    if not numbers:
+    if not len(rows):
         raise ArgumentError("expected at least one row, got none", argument="data")
+    numbers = _sampled(len(rows))
     with same_random_numbers():
         first, again = rows_at(rows, numbers), rows_at(rows, numbers)
         for row, other, number in zip(first, again, numbers, strict=True):
@@ -93,6 +93,11 @@ def sample_rows(data: Any, label: LabelKey | None) -> str:
         if _digest(batch) != _digest(other):
             raise _augmented("a batch differs")
     return _digest(first)
+
+
+def _sampled(rows: int) -> list[int]:
+    """Return the numbers of a few rows, spread over all of them."""
+    return [int(number) for number in np.unique(np.linspace(0, rows - 1, SAMPLED_ROWS, dtype=int))]
 
 
 def _digest(value: Any) -> str:
@@ -130,7 +135,7 @@ def check_same_rows(data: Any, scoring_data: Any, label: LabelKey | None) -> Non
     if len(train) != len(clean):
         what = f"expected {len(train)} rows, as many as the training data, got {len(clean)}"
         raise ArgumentError(what, argument="scoring_data")
-    for number in np.unique(np.linspace(0, len(train) - 1, SAMPLED_ROWS, dtype=int)).tolist() if len(train) else ():
+    for number in _sampled(len(train)):
         with same_random_numbers():
             labels = [own_label(rows[number], number, label) for rows in (train, clean)]
         if labels[0] != labels[1]:

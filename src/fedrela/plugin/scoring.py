@@ -146,7 +146,10 @@ def _to_device(device: torch.device, batch: Any) -> Any:
         return batch.to(device)
     if isinstance(batch, Mapping):
         return {key: _to_device(device, value) for key, value in batch.items()}
-    return [_to_device(device, value) for value in batch] if isinstance(batch, tuple | list) else batch
+    if not isinstance(batch, tuple | list):
+        return batch
+    values = [_to_device(device, value) for value in batch]
+    return batch._make(values) if hasattr(batch, "_make") else values
 
 
 def _output(model: nn.Module, batch: Any, size: int, forward: Forward | None, label: LabelKey | None) -> Tensor:

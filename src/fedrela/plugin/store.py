@@ -21,9 +21,11 @@ from fedrela.core import Ledger, undo
 from fedrela.core.audit_log import LOG, PASS, AuditLog, check_ledger, record_ledger
 from fedrela.core.ledger import labels_digest
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import remove_temporary, safe_join, write_bytes
+from fedrela.files import make_folders, remove_temporary, safe_join, write_bytes
+from fedrela.files.scratch import scratch
 
 UNDONE = "undone"
+OWN_NAME = "each client needs a name of its own (in Flower, client-id in --node-config)"
 WAITS = 50  # of 0.02 s
 
 
@@ -66,6 +68,17 @@ class LabelStore:
         self.folder = safe_join(safe_join(self.root, experiment), client)
         self.log = AuditLog(self.folder / LOG)
 
+    def check_writable(self) -> None:
+        """Create the client's folder; raise if nothing can be written there."""
+        try:
+            make_folders(self.folder)
+            with scratch(self.folder):
+                pass
+        except OSError as error:
+            what = f"{self.folder}: cannot be written to: {error.strerror}"
+            advice = "choose another folder with store= (in Flower, state-dir in --node-config)"
+            raise ArgumentError(f"{what}; {advice}") from None
+
     def passes(self) -> list[Ledger]:
         """Return the ledgers of all passes, in order; raise an `IntegrityError` if one differs from the log."""
         names = [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
@@ -107,7 +120,7 @@ class LabelStore:
         if labels_digest(labels) != ledger.labels_sha256:
             raise DataError(
                 f"{self.folder}: made for other data than client {self.client} has now; use another experiment name, "
-                "or restore the data in their original order"
+                f"or restore the data in their original order; {OWN_NAME}"
             )
 
     def _read(self, name: str) -> Ledger:
