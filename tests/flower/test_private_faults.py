@@ -185,7 +185,9 @@ def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_ori
     assert np.array_equal(node.runner.current_labels, node.runner.labels)
 
 
-@pytest.mark.parametrize("policy", ["forbidden = [[9, 0], [8, 0]]", "max_fraction = 0.0", "tau = 0.001"])
+@pytest.mark.parametrize(
+    "policy", ["forbidden = [[9, 0], [8, 0]]", "max_fraction = 0.0", "tau = 0.001", "min_agreement = 1.0"]
+)
 def test_a_policy_that_was_tightened_later_applies_to_labels_made_before(parts, tmp_path, caplog, policy):
     interrupted(parts, tmp_path)
     ledger = Ledger.load(next(tmp_path.glob("states/trial-*/client-1/ledger-000002.json")))
@@ -197,6 +199,17 @@ def test_a_policy_that_was_tightened_later_applies_to_labels_made_before(parts, 
     assert np.array_equal(first.current_labels, first.labels)
     assert not np.array_equal(other.current_labels, other.labels)
     assert "the labels of round 2 violate the current" in caplog.text
+
+
+def test_labels_that_the_model_confirmed_well_enough_stay_in_use(parts, tmp_path, caplog):
+    permit(parts, "node-01", "min_agreement = 0.2")
+    permit(parts, "node-02", "min_agreement = 1.0")
+    interrupted(parts, tmp_path)
+    ledgers = [Ledger.load(next(tmp_path.glob(f"states/trial-*/client-{k}/ledger-000002.json"))) for k in (1, 2)]
+    assert [len(each) > 0 for each in ledgers] == [True, False]
+    carry_out(parts, tmp_path)
+    assert np.array_equal(node_of(parts, "node-01").runner.current_labels, ledgers[0].labels)
+    assert "violate the current" not in caplog.text
 
 
 def test_rows_that_a_policy_keeps_must_be_there_and_are_not_told(parts, tmp_path):

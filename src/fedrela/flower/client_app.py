@@ -21,7 +21,7 @@ from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import ArraySpec
-from fedrela.core import Ledger
+from fedrela.core import Ledger, Provenance
 from fedrela.core.limits import OwnerLimits
 from fedrela.engine.client import SCORE_BATCH, ClientRunner
 from fedrela.engine.problem import STATE
@@ -155,7 +155,8 @@ class FlowerClient:
                 after = replace(before, round=message.round, arrays=arrays)
                 if result.relabelling is not None:
                     labels = np.asarray(result.relabelling.ledger.labels, np.int64)
-                    after = replace(after, relabelled=message.round, labels=labels)
+                    confirmed = result.relabelling.agreement
+                    after = replace(after, relabelled=message.round, labels=labels, agreement=confirmed)
                     result.relabelling.ledger.save(store.ledger_path(message.round), overwrite=True)
                 store.write(after)
             row = {name: row[name] for name in self.runner.arrays.upload}
@@ -195,7 +196,9 @@ class FlowerClient:
         changed = before.labels is not None and runner.plan.relabel.enabled
         if changed and self.private is not None and before.relabelled is not None:
             limits = {each.name: getattr(runner.plan.relabel, each.name) for each in options_of(OwnerLimits)}
-            if limit := OwnerLimits(**limits).broken_by(Ledger.load(store.ledger_path(before.relabelled))):
+            ledger = Ledger.load(store.ledger_path(before.relabelled))
+            ledger = replace(ledger, provenance=Provenance(agreement=before.agreement))
+            if limit := OwnerLimits(**limits).broken_by(ledger):
                 message = "fedrela: the labels of round %d violate the current %s: training on the original labels"
                 LOG.warning(message, before.relabelled, limit)
                 changed = False
@@ -267,6 +270,7 @@ class StoredState:
     relabelled: int | None = None  # the round in which it re-labelled last
     labels: NDArray[np.int64] | None = None  # current ones of all its samples; None while they are the original ones
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the algorithm keeps
+    agreement: float | None = None  # share of the original labels that the model confirmed then; None: unknown
 
 
 class StateStore:
@@ -295,13 +299,15 @@ class StateStore:
             raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged")
         read = read_arrays(body, LARGEST)
         relabelled, labels = int(read.pop("relabelled")), read.pop("labels", None)
-        return StoredState(admitted, relabelled or None, labels, read)
+        agreement = read.pop("agreement", None)
+        return StoredState(admitted, relabelled or None, labels, read, None if agreement is None else float(agreement))
 
     def write(self, state: StoredState) -> None:
         """Write the state after a round; it is on disk when this returns."""
-        labels = {} if state.labels is None else {"labels": state.labels}
+        own = {"labels": state.labels, "agreement": state.agreement, "relabelled": np.int64(state.relabelled or 0)}
+        known = {name: np.asarray(value) for name, value in own.items() if value is not None}
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, relabelled=np.int64(state.relabelled or 0), **labels, **state.arrays)
+        np.savez(buffer, allow_pickle=False, **known, **state.arrays)
         body = buffer.getvalue()
         write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body)
 
