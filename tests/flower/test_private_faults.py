@@ -201,6 +201,13 @@ def test_a_policy_that_was_tightened_later_applies_to_labels_made_before(parts, 
     assert "the labels of round 2 violate the current" in caplog.text
 
 
+def test_only_its_owner_may_read_what_a_node_keeps(parts, tmp_path):
+    interrupted(parts, tmp_path)
+    kept = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("states/trial-*/client-1/*")}
+    assert {"data.sha256", "ledger-000002.json", "round-000002"} <= kept.keys()
+    assert {mode for name, mode in kept.items() if name != "lock"} == {0o600}
+
+
 def test_labels_that_the_model_confirmed_well_enough_stay_in_use(parts, tmp_path, caplog):
     permit(parts, "node-01", "min_agreement = 0.2")
     permit(parts, "node-02", "min_agreement = 1.0")

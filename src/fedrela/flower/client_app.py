@@ -303,19 +303,19 @@ class StateStore:
         return StoredState(admitted, relabelled or None, labels, read, None if agreement is None else float(agreement))
 
     def write(self, state: StoredState) -> None:
-        """Write the state after a round; it is on disk when this returns."""
+        """Write the state after a round; it is on disk when this returns, and only its owner may read it."""
         own = {"labels": state.labels, "agreement": state.agreement, "relabelled": np.int64(state.relabelled or 0)}
         known = {name: np.asarray(value) for name, value in own.items() if value is not None}
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **known, **state.arrays)
         body = buffer.getvalue()
-        write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body)
+        write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body, private=True)
 
     def check_data(self, sha256: str) -> None:
         """Raise if the client's samples are not those that it started with, to which its labels belong."""
         path = self.path / "data.sha256"
         if not path.exists():
-            write_bytes(path, sha256.encode())
+            write_bytes(path, sha256.encode(), private=True)
         elif (first := read_plain(path, 128).decode("ascii", "replace")) != sha256:
             what = f"its data changed since it joined ({sha256[:8]}, not {first[:8]}); its labels are of the old data"
             raise IntegrityError(f"{what}; restore the data, or use another experiment name")
