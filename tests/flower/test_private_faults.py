@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 
@@ -18,7 +19,7 @@ from fedrela.experiment.flower_app import client_app, flower_client, private_cli
 from fedrela.experiment.load import config_toml, load_config, parse_config
 from fedrela.experiment.private import merged_statistics
 from fedrela.experiment.split import split
-from fedrela.flower.client_app import FlowerClient
+from fedrela.flower.client_app import FlowerClient, StateStore
 from fedrela.metrics.groups import evaluation_groups
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
@@ -319,6 +320,23 @@ def test_deadline_and_quorum_hold_with_private_nodes(parts, tmp_path):
     assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [], [0, 1, 2]]
     relabelled = sorted(path.name for path in tmp_path.glob("states/trial-*/client-*/ledger-*.json"))
     assert relabelled == ["ledger-000003.json"] * 3, "labels of a round that did not count are gone"
+
+
+def test_a_ledger_whose_round_did_not_count_is_removed(parts, tmp_path, monkeypatch):
+    write = StateStore.write
+
+    def fail(self, state):
+        if self.path.name == "client-1" and state.round == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")  # after the ledger, before the state
+        write(self, state)
+
+    monkeypatch.setattr(StateStore, "write", fail)
+    result = carry_out(parts, tmp_path)
+    assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [0, 2], [0, 1, 2]]
+    kept = sorted(path.name for path in tmp_path.glob("states/trial-*/client-1/*") if path.name != "lock")
+    assert kept == ["data.sha256", "ledger-000003.json", "round-000003"]
+    others = {path.name for path in tmp_path.glob("states/trial-*/client-[02]/ledger-*")}
+    assert others == {"ledger-000002.json"}, "a ledger that counts stays, after later states too"
 
 
 def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(parts, tmp_path):

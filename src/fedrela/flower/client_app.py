@@ -57,7 +57,7 @@ from fedrela.records import Failure, FailureKind, Upload
 
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 34  # bytes of a file
-_FILE = re.compile(r"round-(\d{6,9})")
+_STATE, _LEDGER = re.compile(r"round-(\d{6,9})"), re.compile(r"ledger-(\d{6,9})\.json")
 
 
 @dataclass(eq=False)
@@ -321,14 +321,15 @@ class StateStore:
             raise IntegrityError(f"{what}; restore the data, or use another experiment name")
 
     def remove_outdated(self, admitted: int, durable: int) -> None:
-        """Remove states that can never count again: later ones that did not, and all before the last durable one."""
-        rounds = sorted(int(match[1]) for path in self.path.iterdir() if (match := _FILE.fullmatch(path.name)))
-        last = max((r for r in rounds if r <= min(admitted, durable)), default=0)
-        for r in rounds:
-            if r > admitted or r < last:
-                remove_if_exists(self._path(r))
-            if r > admitted:
-                remove_if_exists(self.ledger_path(r))
+        """Remove what can never count again: later states and ledgers, and states before the last durable one."""
+        names = [path.name for path in self.path.iterdir()]
+        states, ledgers = (
+            sorted(int(match[1]) for name in names if (match := kind.fullmatch(name))) for kind in (_STATE, _LEDGER)
+        )
+        last = max((r for r in states if r <= min(admitted, durable)), default=0)
+        outdated = [self._path(r) for r in states if r > admitted or r < last]
+        for path in outdated + [self.ledger_path(r) for r in ledgers if r > admitted]:
+            remove_if_exists(path)
         remove_temporary(self.path)
 
     def ledger_path(self, round: int) -> Path:
