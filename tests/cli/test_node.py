@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import subprocess
 
 import pytest
+from PIL import Image
 
 from fedrela.experiment import run as carry_out
 from fedrela.experiment.disclosure import preview_at_node
@@ -112,6 +114,40 @@ def test_a_key_that_is_not_the_nodes_own_is_noticed_before_it_joins(run, parts, 
         assert done.code == code, done.err
     assert "federation.keys is empty" not in run("check", tmp_path / "keys.toml").out
     assert done.line() == f"{tmp_path / 'node-01'}: is not the private key of 'node-00' in federation.keys"
+
+
+def test_a_key_that_cannot_be_read_is_noticed_without_public_keys_too(run, parts, tmp_path):
+    pytest.importorskip("flwr", reason="the extra flower is not installed")
+    folder = shutil.copytree(parts / "nodes" / "node-00", tmp_path / "node")
+    text = (folder / "node.toml").read_text()
+    for key, reason in (
+        ("nokey", "cannot be read: No such file or directory"),
+        ("node.toml", "expected a private key, "),
+    ):
+        (folder / "node.toml").write_text(f"key = '{key}'\n{text}")
+        done = run("node", "check", folder / "node.toml", parts / "config.toml")
+        assert done.code == 2
+        assert f"{folder / key}: {reason}" in done.line()
+
+
+def test_a_decoded_copy_of_images_is_its_owners_alone_and_nothing_else_is_written(run, parts, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    config = load_config(parts / "config.toml").as_table()
+    (tmp_path / "config.toml").write_text(config_toml(parse_config(config)))
+    for part, name in itertools.product(("train", "test"), config["federation"]["classes"]):
+        path = tmp_path / "images" / part / name / "1.png"
+        path.parent.mkdir(parents=True)
+        Image.new("L", (8, 8), int(name)).save(path)
+    (tmp_path / "node.toml").write_text(
+        "name = 'node-00'\nsource = 'image_folder'\nroot = 'images'\noptions = { size = 8, channels = 1 }\n"
+    )
+    before = {*tmp_path.rglob("*")}
+    done = run("node", "check", tmp_path / "node.toml", tmp_path / "config.toml")
+    assert (done.code, done.err) == (0, "")
+    new = {*tmp_path.rglob("*")} - before
+    assert {path.parent for path in new if path.is_file()} == {tmp_path / "cache" / "fedrela"}
+    assert any(path.name.endswith("x_train.npy") for path in new)
+    assert {path.stat().st_mode & 0o777 for path in new if path.is_file()} == {0o600}
 
 
 def test_a_policy_that_keeps_a_node_out_is_said(run, parts, tmp_path):

@@ -298,6 +298,14 @@ def test_agreement_just_enough_and_just_too_small():
     assert run(eligible=nobody).ledger.options["ineligible"] == nobody.size == 150
 
 
+@pytest.mark.parametrize(("agreement", "broken"), [(0.5, ""), (0.49, "min_agreement"), (None, "min_agreement")])
+def test_earlier_moves_need_the_agreement_too_and_an_unknown_one_is_too_small(agreement, broken):
+    ledger = replace(PLAIN.ledger, provenance=fedrela.core.Provenance(agreement=agreement))
+    assert OwnerLimits(min_agreement=0.5).broken_by(ledger) == broken
+    assert OwnerLimits().broken_by(ledger) == ""
+    assert OwnerLimits(min_agreement=0.5).broken_by(run(eligible=np.zeros(150, np.bool_)).ledger) == ""
+
+
 def test_limits_with_numbers_stay_as_they_are():
     limits = Limits(allowed=[(0, 1)], forbidden=[(1, 0)], class_tau={1: 0.5})
     assert limits.numbered(()) == limits

@@ -51,6 +51,13 @@ def test_second_call_reads_the_entry_memory_mapped_and_read_only(decoder):
         arrays["twice"][0, 0] = 1
 
 
+def test_only_its_owner_may_read_an_entry(decoder):
+    os.utime(decoder.path, (1, 1))  # so that the digest of the files is stored as well
+    decoder()
+    assert len(list(decoder.folder.iterdir())) == 5
+    assert {path.stat().st_mode & 0o777 for path in decoder.folder.iterdir()} == {0o600}
+
+
 def test_other_options_other_bytes_and_other_versions_have_other_addresses(decoder, monkeypatch):
     decoder(size=1)
     decoder(size=2)

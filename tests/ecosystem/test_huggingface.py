@@ -51,6 +51,13 @@ for kind, wrong in {"deep": Image.fromarray(np.full((9, 7), 40_000, np.uint16)),
         load(name, folder / kind, size=8)
     except DataError as error:
         refused.append(str(error).split(": ", 1)[1])
+datasets.Dataset.from_dict({"id": range(2**24, 2**24 + 120), "label": [0, 1] * 60}).save_to_disk(folder / "ids")
+try:
+    load(name, folder / "ids")
+except DataError as error:
+    refused.append(str(error).split(": ", 1)[1])
+whole = load(name, folder / "table", test_share=0)
+refused.append([whole.y_train.tolist() == labels.tolist(), len(whole.y_test)])
 try:
     load(name, folder / "table", partitioner="iid")
 except ArgumentError as error:
@@ -68,7 +75,14 @@ result = run({"data": {"source": name, "root": str(folder / "table"),
     "options": {"partitioner": "iid", "partitions": 3}, "partition": {"kind": "natural"}},
     "model": {"name": "logistic"}, "train": {"rounds": 3}, "relabel": {"start": 2}}, out=folder / "run", workers=1)
 skewed = sizes(partitioner="dirichlet", partitions=4, alpha=1.0)
-print(json.dumps([len(skewed), sum(skewed), len(sizes(partitioner="iid", partitions=5)), wards, result.rounds]))
+table.sort("label").save_to_disk(folder / "sorted")
+before = sorted((folder / "sorted").iterdir())
+mixed = [load(name, folder / "sorted", partitioner="iid", partitions=2, seed=seed, test_share=0) for seed in (0, 0, 1)]
+classes = [len(set(mixed[0].y_train[mixed[0].client_train == client].tolist())) for client in (0, 1)]
+repeated = [bool((mixed[0].client_train == other.client_train).all()) for other in mixed]
+unchanged = before == sorted((folder / "sorted").iterdir())
+print(json.dumps([len(skewed), sum(skewed), len(sizes(partitioner="iid", partitions=5)), wards, result.rounds,
+    np.bincount(mixed[0].client_train).tolist(), classes, repeated, unchanged]))
 """
 
 
@@ -97,9 +111,10 @@ def test_tables_and_images(found):
     deep = "column 'image': image 9: expected 8 bits per channel, got mode I;16; convert it first"
     missing = "column 'image': image 9: is missing"
     assert found[:5] == [["cat", "dog", "owl"], ["a", "b", "ward"], 112, [30, 3, 8, 8], [8, 3, 8, 8]]
-    assert found[5:] == [True, 3, message, deep, missing]
+    rounded = "column 'id': 32-bit numbers cannot tell its values apart; subtract the smallest of them"
+    assert found[5:] == [True, 3, message, deep, missing, rounded, [True, 0]]
 
 
 @pytest.mark.parametrize("found", [(["datasets", "flwr-datasets"], PARTITIONED)], indirect=True, ids=["flwr-datasets"])
 def test_partitions(found):
-    assert found == [4, 112, 5, [[0], [1]], 3]
+    assert found == [4, 112, 5, [[0], [1]], 3, [70, 70], [3, 3], [True, True, False], True]

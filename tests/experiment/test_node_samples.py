@@ -63,6 +63,34 @@ def test_the_share_of_test_samples(tmp_path, share, sizes):
     assert (len(samples.y_train), len(samples.y_test)) == sizes
 
 
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_rows_that_are_not_split_keep_their_order_and_their_categories(tmp_path, part):
+    rows = ROWS.replace("52,f", "52,x")
+    columns = {"columns": ["age", "sex=f", "sex=m", "sex=x", "bmi"], "encoded": ["sex=f", "sex=m", "sex=x"]}
+    share = {"train": 0, "test": 1}[part]
+    samples = load_samples(write_node(tmp_path, rows, f"test_share = {share}"), parse_config(federation(**columns)))
+    x, y = getattr(samples, f"x_{part}"), getattr(samples, f"y_{part}")
+    assert x[:, 0].tolist() == list(range(40, 70))  # so policy.keep means rows of the file
+    assert y.tolist() == [i % 3 for i in range(30)]
+    assert x[12, 1:4].tolist() == [0, 0, 1]
+    assert (x[:, 1:4].sum(axis=1) == 1).all()
+
+
+def test_a_test_file_joins_the_training_rows_if_no_test_samples_are_wanted(tmp_path):
+    (tmp_path / "more.csv").write_text("age,sex,bmi,diagnosis\n90,m,30.0,other\n91,f,31.0,normal\n")
+    rows, options = ROWS.replace(",m,", ",f,"), "label = 'diagnosis', test_file = 'more.csv'"
+    node = write_node(tmp_path, rows, "test_share = 0.0", options)
+    samples = load_samples(node, parse_config(federation(**TABLE)))
+    assert samples.x_train[:, 0].tolist() == [*range(40, 70), 90, 91]
+    assert samples.x_train[30:, 1:3].tolist() == [[0, 1], [1, 0]]
+    assert not len(samples.y_test)
+
+
+def test_a_single_row_can_be_trained_on(tmp_path):
+    node = write_node(tmp_path, "\n".join(ROWS.splitlines()[:2]), "test_share = 0.0")
+    assert load_samples(node, parse_config(federation(**TABLE))).y_train.tolist() == [0]
+
+
 def test_own_words_for_classes(tmp_path):
     words = ROWS.replace("normal", "RBC normal").replace("other", "RBC normal")
     refused(tmp_path, "class 'RBC normal' is not in the federation.*map it in ", rows=words)

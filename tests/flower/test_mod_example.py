@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 import runpy
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,9 @@ import torch
 
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
+from flwr.common.config import flatten_dict, fuse_dicts, parse_config_args
+
+from fedrela.engine.run_options import RelabelPlan
 from fedrela.plugin import LabelStore
 
 torch.set_num_threads(1)
@@ -40,6 +45,14 @@ def test_five_lines_are_enough():
     assert 0 < len(lines) <= 5
     page = (ROOT / "docs" / "how-to" / "plugin.md").read_text().splitlines()
     assert [line for line in lines if line not in page] == [], "docs/how-to/plugin.md shows another difference"
+
+
+def test_the_tutorials_setting_can_be_changed():
+    page = (ROOT / "docs" / "tutorials" / "flower-app.md").read_text()
+    (override,) = re.findall(r'flwr run after --run-config "(.+?)"', page)
+    app = tomllib.loads((EXAMPLE / "after" / "pyproject.toml").read_text())["tool"]["flwr"]["app"]
+    config = fuse_dicts(flatten_dict(app["config"]), parse_config_args([override]))  # as `flwr run` does
+    assert (app["config"]["fedrela-tau"], config["fedrela-tau"]) == (RelabelPlan().tau, 0.03)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 
@@ -18,7 +19,7 @@ from fedrela.experiment.flower_app import client_app, flower_client, private_cli
 from fedrela.experiment.load import config_toml, load_config, parse_config
 from fedrela.experiment.private import merged_statistics
 from fedrela.experiment.split import split
-from fedrela.flower.client_app import FlowerClient
+from fedrela.flower.client_app import FlowerClient, StateStore
 from fedrela.metrics.groups import evaluation_groups
 from fedrela.report.writing import write_report
 from fedrela.runfolder import RunFolder
@@ -185,7 +186,9 @@ def test_a_policy_against_re_labelling_is_kept_and_taken_back_labels_are_the_ori
     assert np.array_equal(node.runner.current_labels, node.runner.labels)
 
 
-@pytest.mark.parametrize("policy", ["forbidden = [[9, 0], [8, 0]]", "max_fraction = 0.0", "tau = 0.001"])
+@pytest.mark.parametrize(
+    "policy", ["forbidden = [[9, 0], [8, 0]]", "max_fraction = 0.0", "tau = 0.001", "min_agreement = 1.0"]
+)
 def test_a_policy_that_was_tightened_later_applies_to_labels_made_before(parts, tmp_path, caplog, policy):
     interrupted(parts, tmp_path)
     ledger = Ledger.load(next(tmp_path.glob("states/trial-*/client-1/ledger-000002.json")))
@@ -197,6 +200,24 @@ def test_a_policy_that_was_tightened_later_applies_to_labels_made_before(parts, 
     assert np.array_equal(first.current_labels, first.labels)
     assert not np.array_equal(other.current_labels, other.labels)
     assert "the labels of round 2 violate the current" in caplog.text
+
+
+def test_only_its_owner_may_read_what_a_node_keeps(parts, tmp_path):
+    interrupted(parts, tmp_path)
+    kept = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("states/trial-*/client-1/*")}
+    assert {"data.sha256", "ledger-000002.json", "round-000002"} <= kept.keys()
+    assert {mode for name, mode in kept.items() if name != "lock"} == {0o600}
+
+
+def test_labels_that_the_model_confirmed_well_enough_stay_in_use(parts, tmp_path, caplog):
+    permit(parts, "node-01", "min_agreement = 0.2")
+    permit(parts, "node-02", "min_agreement = 1.0")
+    interrupted(parts, tmp_path)
+    ledgers = [Ledger.load(next(tmp_path.glob(f"states/trial-*/client-{k}/ledger-000002.json"))) for k in (1, 2)]
+    assert [len(each) > 0 for each in ledgers] == [True, False]
+    carry_out(parts, tmp_path)
+    assert np.array_equal(node_of(parts, "node-01").runner.current_labels, ledgers[0].labels)
+    assert "violate the current" not in caplog.text
 
 
 def test_rows_that_a_policy_keeps_must_be_there_and_are_not_told(parts, tmp_path):
@@ -299,6 +320,23 @@ def test_deadline_and_quorum_hold_with_private_nodes(parts, tmp_path):
     assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [], [0, 1, 2]]
     relabelled = sorted(path.name for path in tmp_path.glob("states/trial-*/client-*/ledger-*.json"))
     assert relabelled == ["ledger-000003.json"] * 3, "labels of a round that did not count are gone"
+
+
+def test_a_ledger_whose_round_did_not_count_is_removed(parts, tmp_path, monkeypatch):
+    write = StateStore.write
+
+    def fail(self, state):
+        if self.path.name == "client-1" and state.round == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")  # after the ledger, before the state
+        write(self, state)
+
+    monkeypatch.setattr(StateStore, "write", fail)
+    result = carry_out(parts, tmp_path)
+    assert [record["admitted"] for record in result.history()] == [[0, 1, 2], [0, 2], [0, 1, 2]]
+    kept = sorted(path.name for path in tmp_path.glob("states/trial-*/client-1/*") if path.name != "lock")
+    assert kept == ["data.sha256", "ledger-000003.json", "round-000003"]
+    others = {path.name for path in tmp_path.glob("states/trial-*/client-[02]/ledger-*")}
+    assert others == {"ledger-000002.json"}, "a ledger that counts stays, after later states too"
 
 
 def test_data_that_changed_between_restarts_are_refused_and_old_labels_kept(parts, tmp_path):

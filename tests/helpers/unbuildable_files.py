@@ -49,7 +49,7 @@ WHOLE = {
     "one class": ('data = { options.classes = «1, source = "gaussians" }', "data.options.classes: "),
     "no size": ('[data]\nsource = "image_folder"\noptions.size = «-1', "data.options.size: expected an integer "),
     "channels": ('[data]\nsource = "image_folder"\noptions = { channels = «2 }', "data.options.channels: expected 1"),
-    "test share": (TABLE + "test_share = «1.5", "data.options.test_share: expected a number > 0 and < 1"),
+    "test share": (TABLE + "test_share = «1.5", "data.options.test_share: expected a number from 0 to 1"),
     "label": (TABLE + '# é\nlabel = «"lable"', "data.options.label: "),
     "label by position": (TABLE + "label = «9", "data.options.label: "),
     "client": (TABLE + 'label = "label"\nclient = «"hospitale"', "data.options.client: "),

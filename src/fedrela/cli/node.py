@@ -39,8 +39,9 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
 
     [bold]Example[/]: fedrela node check node.toml config.toml --model runs/clinic
 
-    No connection is made and nothing is written. Data that do not fit are a one-line error (exit code 3), and so is
-    a policy that keeps the node out. With --model, FedReLa's expected moves with that model are shown for several tau.
+    No connection is made. Nothing is written but a decoded copy of images, which only you can read, in the cache:
+    ~/.cache/fedrela, or fedrela in XDG_CACHE_HOME. Data that do not fit are a one-line error (exit code 3), and so is a
+    policy that keeps the node out. With --model, FedReLa's expected moves with that model are shown for several tau.
     """
     from fedrela.experiment.disclosure import disclosures, preview_at_node
     from fedrela.experiment.flower_app import check_key, node_number

@@ -230,7 +230,10 @@ class OwnerLimits(Limits):
         return (self.class_tau or {}).get(c, self.tau)
 
     def broken_by(self, ledger: Ledger) -> str:
-        """Return the first of these limits, with classes as numbers, that earlier moves violate, or an empty string."""
+        """Return the first of these limits, with classes as numbers, that earlier moves violate, or an empty string.
+
+        If a ledger does not say which share of the labels the model confirmed, any `min_agreement` is violated.
+        """
         C, n, options = ledger.num_classes, ledger.original.size, ledger.options
         taus = Limits(class_tau=options.get("class_tau")).class_taus(options["tau"], C)
         agreement = None if ledger.provenance is None else ledger.provenance.agreement
@@ -238,7 +241,7 @@ class OwnerLimits(Limits):
         violated = {
             "tau": (taus > self.class_taus(self.tau, C))[ledger.new].any(),
             "max_fraction": len(ledger) > self.max_fraction * n,
-            "min_agreement": agreement is not None and agreement < self.min_agreement,
+            "min_agreement": len(ledger) and (agreement or 0.0) < self.min_agreement,
             "allowed or forbidden moves": may is not None and not may[ledger.old, ledger.new].all(),
             "keep": self.kept_rows(n, ledger.ids)[ledger.index].any(),
             "absent": not self.absent and not np.isin(ledger.new, ledger.original).all(),

@@ -4,7 +4,8 @@ An entry's address is the SHA-256 of the source files, the decoding options and 
 stale: different bytes or options have a different address. Each array is filled under a temporary name and renamed
 when it is complete. Two processes that build the same entry at once write the same bytes, and the last rename wins; a
 reader keeps the file it has mapped. Beside each array is a digest of its name and its bytes, which is checked at every
-read: an entry that is damaged, or that belongs to another address, is rebuilt, with a warning.
+read: an entry that is damaged, or that belongs to another address, is rebuilt, with a warning. Only the user who made
+an entry may read it: the arrays may be private.
 
 Hashing a large data set at every start would cost as much as decoding it, so the digest of a list of files is cached
 under their names, sizes, inodes and modification times, with a digest of both that is checked as well.
@@ -137,7 +138,7 @@ def _write_entry(paths: Mapping[str, Path], make: Callable[[NewArray], None]) ->
         with _writing(folder):
             for name in paths:
                 new_files[name].finish()
-                write_bytes(digest_path(paths[name]), _seal(paths[name], digest_file(paths[name])))
+                write_bytes(digest_path(paths[name]), _seal(paths[name], digest_file(paths[name])), private=True)
     finally:
         for new_file in new_files.values():
             new_file.discard()
@@ -176,7 +177,7 @@ def files_digest(files: Sequence[Path], *, folder: PathOrNone = None, progress: 
             progress(done, total, "hashing")
     if settled:
         with contextlib.suppress(OSError):  # without a writable cache this is slower, not wrong
-            write_bytes(memo, overall.hexdigest().encode() + _seal(memo, overall.hexdigest()))
+            write_bytes(memo, overall.hexdigest().encode() + _seal(memo, overall.hexdigest()), private=True)
     return overall.hexdigest()
 
 

@@ -38,11 +38,12 @@ def relabel_client(
     start = time.perf_counter()
     original, classes = context.samples.labels, context.counts.size
     Q = posterior(context, algorithm, plan, scores)
+    confirmed = agreement(Q, original)
     done = relabel(
         Q,
         original,
         num_classes=classes,
-        eligible=eligible_by_agreement(agreement(Q, original), plan.min_agreement, len(original)),
+        eligible=eligible_by_agreement(confirmed, plan.min_agreement, len(original)),
         seed=context.stream("relabel"),
         **plan.keywords(context.client) | {"keep": np.isin(context.samples.index, np.array(plan.keep, np.int64))},
     )
@@ -50,7 +51,7 @@ def relabel_client(
     if plan.moves == "random":
         ledger = random_moves(ledger, Q, context.stream("random moves"))
     histogram, expected = _histogram_and_flow(Q, done)
-    return ClientRelabelling(ledger, done.threshold, expected, histogram, time.perf_counter() - start)
+    return ClientRelabelling(ledger, done.threshold, expected, histogram, confirmed, time.perf_counter() - start)
 
 
 def posterior(

@@ -44,6 +44,7 @@ class ClientRelabelling:
     threshold: NDArray[np.float64]  # the score that samples had to exceed for each class, (C,)
     expected: NDArray[np.float64]  # expected number of moves into each class, (C,)
     histogram: NDArray[np.int64]  # scores for each class in each bin of `fedrela.metrics.Z_EDGES`, (C, bins)
+    agreement: float  # share of the original labels that the model predicts
     seconds: float
 
 

@@ -160,13 +160,14 @@ def node_number(config: Config, name: str) -> int:
 
 
 def check_key(config: Config, node: NodeConfig, number: int) -> None:
-    """Raise if the private key that a node's file names does not belong to its public key in the roster."""
+    """Raise if the private key of a node's file cannot be read, or does not belong to its public key in the roster."""
     name, text = federation_of(config).nodes[number], b"fedrela node check"
     public = federation_of(config).keys.get(name)
-    if public and node.key:
+    if node.key:
         from fedrela.flower.roster import signer, verified
 
-        if not verified(public, signer(node.key)(text), text):
+        signature = signer(node.key)(text)
+        if public and not verified(public, signature, text):
             raise MismatchError(f"{node.key}: is not the private key of {name!r} in federation.keys")
 
 

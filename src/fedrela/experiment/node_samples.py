@@ -60,13 +60,13 @@ def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
     federation = config.federation
     assert federation is not None
     share, options = node.test_share, dict(node.options)
-    native = share is not None and 0 < share < 1 and "test_share" in find_source(node.source).options
+    native = share is not None and "test_share" in find_source(node.source).options
     source = load(node.source, node.root, **options | ({"test_share": share} if native else {}))
     x_train, x_test = (_aligned(source, part, federation) for part in ("train", "test"))
     y_train, y_test = (_labels(source, part, node, federation) for part in ("train", "test"))
-    if share is not None and not native:
+    if share is not None and (share in (0, 1) or not native):  # 0 and 1 also join a test part of the source's own
         x, y = np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
-        train, test = _split(y, share, config.seed)
+        train, test = stratified(y, share, config.seed)
         x_train, y_train, x_test, y_test = x[train], y[train], x[test], y[test]
     return NodeSamples(x_train, y_train, x_test, y_test)
 
@@ -75,13 +75,6 @@ def is_split(node: NodeConfig) -> bool:
     """Whether the node's source is divided into training and test samples here, which gives rows other numbers."""
     native = "test_share" in find_source(node.source).options and "test_file" not in node.options
     return node.test_share != 0 if native else node.test_share not in (None, 0)
-
-
-def _split(y: NDArray[np.int64], share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    everything, nothing = np.arange(len(y)), np.empty(0, np.int64)
-    if share in (0, 1):
-        return (everything, nothing) if share == 0 else (nothing, everything)
-    return stratified(y, share, seed)
 
 
 def _labels(source: Source, part: str, node: NodeConfig, federation: FederationConfig) -> NDArray[np.int64]:

@@ -190,7 +190,7 @@ def remove_temporary(folder: Path, *, keep: str = "", older: float = 0.0) -> Non
 
 
 class NewArrayFile:
-    """An array on disk to fill, `array`, which becomes the .npy file `target` when it is finished."""
+    """An array on disk to fill, `array`, which becomes the .npy file `target`; only its owner may read it."""
 
     def __init__(self, target: Path, shape: tuple[int, ...], dtype: DTypeLike) -> None:
         self.target = target
@@ -213,7 +213,8 @@ class NewArrayFile:
 
 @operations.operation
 def map_temporary(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> np.memmap[Any, Any]:
-    """Create a memory-mapped .npy file to fill."""
+    """Create a memory-mapped .npy file to fill, which only its owner may read."""
+    os.close(operations.open_private(str(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
     with open(path, "r+b") as file:
         operations.reserve(file.fileno(), path.stat().st_size)

@@ -21,7 +21,7 @@ from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from fedrela.algorithms.base import ArraySpec
-from fedrela.core import Ledger
+from fedrela.core import Ledger, Provenance
 from fedrela.core.limits import OwnerLimits
 from fedrela.engine.client import SCORE_BATCH, ClientRunner
 from fedrela.engine.problem import STATE
@@ -57,7 +57,7 @@ from fedrela.records import Failure, FailureKind, Upload
 
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 34  # bytes of a file
-_FILE = re.compile(r"round-(\d{6,9})")
+_STATE, _LEDGER = re.compile(r"round-(\d{6,9})"), re.compile(r"ledger-(\d{6,9})\.json")
 
 
 @dataclass(eq=False)
@@ -155,7 +155,8 @@ class FlowerClient:
                 after = replace(before, round=message.round, arrays=arrays)
                 if result.relabelling is not None:
                     labels = np.asarray(result.relabelling.ledger.labels, np.int64)
-                    after = replace(after, relabelled=message.round, labels=labels)
+                    confirmed = result.relabelling.agreement
+                    after = replace(after, relabelled=message.round, labels=labels, agreement=confirmed)
                     result.relabelling.ledger.save(store.ledger_path(message.round), overwrite=True)
                 store.write(after)
             row = {name: row[name] for name in self.runner.arrays.upload}
@@ -195,7 +196,9 @@ class FlowerClient:
         changed = before.labels is not None and runner.plan.relabel.enabled
         if changed and self.private is not None and before.relabelled is not None:
             limits = {each.name: getattr(runner.plan.relabel, each.name) for each in options_of(OwnerLimits)}
-            if limit := OwnerLimits(**limits).broken_by(Ledger.load(store.ledger_path(before.relabelled))):
+            ledger = Ledger.load(store.ledger_path(before.relabelled))
+            ledger = replace(ledger, provenance=Provenance(agreement=before.agreement))
+            if limit := OwnerLimits(**limits).broken_by(ledger):
                 message = "fedrela: the labels of round %d violate the current %s: training on the original labels"
                 LOG.warning(message, before.relabelled, limit)
                 changed = False
@@ -267,6 +270,7 @@ class StoredState:
     relabelled: int | None = None  # the round in which it re-labelled last
     labels: NDArray[np.int64] | None = None  # current ones of all its samples; None while they are the original ones
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # what the algorithm keeps
+    agreement: float | None = None  # share of the original labels that the model confirmed then; None: unknown
 
 
 class StateStore:
@@ -295,34 +299,37 @@ class StateStore:
             raise IntegrityError(f"{path}: does not match its digest; it was changed or damaged")
         read = read_arrays(body, LARGEST)
         relabelled, labels = int(read.pop("relabelled")), read.pop("labels", None)
-        return StoredState(admitted, relabelled or None, labels, read)
+        agreement = read.pop("agreement", None)
+        return StoredState(admitted, relabelled or None, labels, read, None if agreement is None else float(agreement))
 
     def write(self, state: StoredState) -> None:
-        """Write the state after a round; it is on disk when this returns."""
-        labels = {} if state.labels is None else {"labels": state.labels}
+        """Write the state after a round; it is on disk when this returns, and only its owner may read it."""
+        own = {"labels": state.labels, "agreement": state.agreement, "relabelled": np.int64(state.relabelled or 0)}
+        known = {name: np.asarray(value) for name, value in own.items() if value is not None}
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, relabelled=np.int64(state.relabelled or 0), **labels, **state.arrays)
+        np.savez(buffer, allow_pickle=False, **known, **state.arrays)
         body = buffer.getvalue()
-        write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body)
+        write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body, private=True)
 
     def check_data(self, sha256: str) -> None:
         """Raise if the client's samples are not those that it started with, to which its labels belong."""
         path = self.path / "data.sha256"
         if not path.exists():
-            write_bytes(path, sha256.encode())
+            write_bytes(path, sha256.encode(), private=True)
         elif (first := read_plain(path, 128).decode("ascii", "replace")) != sha256:
             what = f"its data changed since it joined ({sha256[:8]}, not {first[:8]}); its labels are of the old data"
             raise IntegrityError(f"{what}; restore the data, or use another experiment name")
 
     def remove_outdated(self, admitted: int, durable: int) -> None:
-        """Remove states that can never count again: later ones that did not, and all before the last durable one."""
-        rounds = sorted(int(match[1]) for path in self.path.iterdir() if (match := _FILE.fullmatch(path.name)))
-        last = max((r for r in rounds if r <= min(admitted, durable)), default=0)
-        for r in rounds:
-            if r > admitted or r < last:
-                remove_if_exists(self._path(r))
-            if r > admitted:
-                remove_if_exists(self.ledger_path(r))
+        """Remove what can never count again: later states and ledgers, and states before the last durable one."""
+        names = [path.name for path in self.path.iterdir()]
+        states, ledgers = (
+            sorted(int(match[1]) for name in names if (match := kind.fullmatch(name))) for kind in (_STATE, _LEDGER)
+        )
+        last = max((r for r in states if r <= min(admitted, durable)), default=0)
+        outdated = [self._path(r) for r in states if r > admitted or r < last]
+        for path in outdated + [self.ledger_path(r) for r in ledgers if r > admitted]:
+            remove_if_exists(path)
         remove_temporary(self.path)
 
     def ledger_path(self, round: int) -> Path:

@@ -97,15 +97,15 @@ def test_class_names_fix_the_order():
         ((np.zeros(4), [0, 1, 0, 1]), {}, DataError, "table of numbers"),
         (
             (np.zeros((4, 2)), [0, 1, 0, 1]),
-            {"test_share": 0},
+            {"test_share": -0.5},
             ArgumentError,
-            "test_share: expected a number > 0 and < 1",
+            "test_share: expected a number from 0 to 1",
         ),
         (
             (np.zeros((4, 2)), [0, 1, 0, 1]),
             {"test_share": "0.5"},
             ArgumentError,
-            "test_share: expected a number > 0 and < 1",
+            "test_share: expected a number from 0 to 1",
         ),
         ((np.zeros((4, 2)), [0, 1, 0, 1]), {"seed": -1}, ArgumentError, "seed: expected an integer >= 0, got -1"),
         ((np.zeros((4, 2)), [0, -1, 0, 1]), {"class_names": "ab"}, DataError, "sample 1: labels count from 0, got -1"),

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedrela.arguments import check_choice
 from fedrela.data.cache import PathOrNone
+from fedrela.data.sources.arrays import refuse_rounding
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.file_readers import root_folder
 from fedrela.data.sources.image_folder import DEEP_MODES, MODES
@@ -46,7 +47,7 @@ def load(
     ----------
     root
         The folder of a ``DatasetDict`` with the splits `train` and `test`, or of one ``Dataset``, of which `test_share`
-        of every class is held out by `seed`.
+        of every class is held out by `seed`; with a share of 0 or 1 it is not split.
     label
         The column with the class.
     image, size, channels
@@ -54,7 +55,8 @@ def load(
         all columns of numbers are the features of a table.
     partitioner, partitions, alpha, partition_by
         Client ids from a partitioner of flwr-datasets: "iid", "dirichlet" (by class) or "natural_id" (by the column
-        `partition_by`). Use them with ``partition = { kind = "natural" }``.
+        `partition_by`). For the first two, rows are shuffled by `seed`, as Flower does. Use them with
+        ``partition = { kind = "natural" }``.
     """
     if partitioner is not None:
         check_choice("partitioner", partitioner, PARTITIONERS)
@@ -124,8 +126,12 @@ def _samples(
     ]
     if not numbers:
         raise DataError(f"{where}: no column of images or numbers besides {label!r}")
-    columns = [np.concatenate([np.asarray(part[name], np.float32) for part in parts]) for name in numbers]
-    return np.stack(columns, axis=1), tuple(numbers)
+    columns = [np.concatenate([np.asarray(part[name], np.float64) for part in parts]) for name in numbers]
+    with np.errstate(over="ignore"):
+        rows = np.stack(columns, axis=1).astype(np.float32)
+    for j, name in enumerate(numbers):
+        refuse_rounding(columns[j], rows[:, j], f"{where}: column {name!r}")
+    return rows, tuple(numbers)
 
 
 def _clients(rows: Any, name: str, number: int, alpha: float, by: str, seed: int) -> NDArray[np.int64]:
@@ -140,7 +146,9 @@ def _clients(rows: Any, name: str, number: int, alpha: float, by: str, seed: int
         partitioner = kinds.DirichletPartitioner(number, by, alpha, seed=seed)
     else:
         partitioner = kinds.NaturalIdPartitioner(by)
-    partitioner.dataset = rows.add_column(ROW, np.arange(len(rows)))
+    numbered = rows.add_column(ROW, np.arange(len(rows)))
+    # In memory: a shuffled data set is otherwise written beside the original.
+    partitioner.dataset = numbered if name == "natural_id" else numbered.shuffle(seed=seed, keep_in_memory=True)
     clients = np.zeros(len(rows), np.int64)
     for client in range(partitioner.num_partitions):
         clients[np.asarray(partitioner.load_partition(client)[ROW])] = client

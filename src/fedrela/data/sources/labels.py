@@ -18,7 +18,7 @@ from fedrela.errors import DataError
 from fedrela.options import Option, checked
 from fedrela.streams import stream
 
-TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", gt=0, lt=1)
+TEST_SHARE = Option("test_share", float, 0.2, "share of every class in the test set", ge=0, le=1)
 WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,17})\.0*")  # an integer with a decimal point
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")  # one spelling of each, so that "07" and "7" stay distinct
 
@@ -175,14 +175,16 @@ def stratified(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return ascending indices of training and test samples, `share` of every class in the test set.
 
+    With a share of 0 or 1 nothing is split: all samples are training samples, or all are test samples.
+
     >>> train, test = stratified(np.array([0, 0, 0, 0, 1, 1]), 0.25, seed=0)
     >>> len(train), len(test)
     (4, 2)
     """
     share = checked(TEST_SHARE, share)
     generator = stream(check_integer("seed", seed, 0), purpose)
-    held_out = np.zeros(len(labels), np.bool_)
-    for c in np.unique(labels):
+    held_out = np.full(len(labels), share == 1)
+    for c in np.unique(labels) if 0 < share < 1 else ():
         members = np.flatnonzero(labels == c)
         held_out[generator.permutation(members)[: held_out_count(len(members), share)]] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)

@@ -24,6 +24,7 @@ from fedrela.data.sources.base import Source, SourceSpec
 from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, is_number, named_file, read_npy
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
+from fedrela.options import checked
 from fedrela.text import nearest_hint
 
 RULES = ("error", "drop", "indicate")
@@ -66,7 +67,8 @@ def load(
     root, file, header, delimiter
         The file, or its folder and its name in it; see `read_table` for the formats.
     test_file
-        A second table beside it as test set; without it `test_share` of every class is held out, by `seed`.
+        A second table beside it as test set; without it `test_share` of every class is held out, by `seed`. With a
+        share of 0 or 1 nothing is split: all rows are training rows, or all are test rows.
     label, client, ignore
         The column of the class, optionally the column of the natural client, and columns to ignore.
     missing
@@ -77,6 +79,7 @@ def load(
         More values than this in one category are an error, since they suggest a typo among numbers.
     """
     check_choice("missing", missing, RULES)
+    checked(TEST_SHARE, test_share)
     path = named_file("csv", root, file, "the table")
     table = read_table(path, header, delimiter)
     in_train = np.ones(len(table), np.bool_)
@@ -103,8 +106,10 @@ def load(
     y, names = encode_labels(_texts(table, label, label in codes), None, f"{path}: label")
     if test_file is None:
         in_train[stratified(y, test_share, seed)[1]] = False
-    _check_classes(table, y, in_train, names)
-    features = Features(in_train)
+    is_split = 0 < test_share < 1
+    if is_split:
+        _check_classes(table, y, in_train, names)
+    features = Features(in_train if is_split else np.ones_like(in_train))
     for name in columns:
         _add_feature(features, table, name, name in codes, missing, max_categories)
     clients = (
