@@ -93,10 +93,7 @@ def load(
     columns = [name for name in table.columns if name not in excluded]
     if not columns:
         raise ArgumentError(f"{path}: no column is left as a feature{delimiter_hint(path, list(table.columns))}")
-    if index := [name for name in columns if name in INDEX_NAMES]:
-        position = list(table.columns).index(index[0])
-        what = f"{path}: column {index[0]!r} seems to be the index of a frame; leave it out with ignore = [{position}]"
-        raise DataError(what)
+    _refuse_index(table, columns)
     codes = {table.find(name, "categories") for name in categories}
     if missing == "drop":
         absent = np.any([missing_cells(table.columns[name], name not in codes) for name in columns], axis=0)
@@ -119,6 +116,13 @@ def load(
     numeric = np.array(features.numeric)
     parts = (x[in_train], y[in_train], x[test], y[test])
     return Source(f"csv:{path.name}", *parts, names, clients, tuple(features.names), numeric)
+
+
+def _refuse_index(table: ColumnTable, columns: Sequence[str]) -> None:
+    for position, name in enumerate(table.columns):
+        if name in INDEX_NAMES and name in columns:
+            advice = f"leave it out with ignore = [{position}]"
+            raise DataError(f"{table.path}: column {name!r} seems to be the index of a frame; {advice}")
 
 
 def _texts(table: ColumnTable, name: str, are_names: bool) -> NDArray[np.generic]:
