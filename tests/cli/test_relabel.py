@@ -334,6 +334,17 @@ def test_parquet_from_pandas_and_back(run, clinic):
     assert "damaged or invalid Parquet file" in said.line()
 
 
+def test_numbers_in_parquet_stay_numbers_also_of_a_class_without_samples(run, clinic):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(clinic.posterior, columns=["0", "1", "2"]).assign(label=np.minimum(clinic.labels, 1))
+    frame.to_parquet(clinic.folder / "ward.parquet")
+    assert run("relabel", clinic.folder / "ward.parquet", "--tau", "0.2").code == 0
+    back = pandas.read_parquet(clinic.folder / "ward.relabelled.parquet")
+    assert back.old.tolist() == frame.label.tolist()
+    assert (back.new.dtype, 2 in back.new.tolist()) == (np.int64, True)
+
+
 def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "a.parquet").write_bytes(b"")

@@ -67,7 +67,7 @@ def test_classes_named_by_numbers_are_found_by_value(tmp_path, header, labels, f
     data = read_posteriors(put(tmp_path, "\n".join([f"{header},label", *rows, ""])))
     assert data.labels.tolist() == found
     written = dict(zip(reversed(found), reversed(labels.split()), strict=True))
-    assert data.written == tuple(written.get(c, name) for c, name in enumerate(header.split(",")))
+    assert data.written == tuple(written.get(c, f"{name}.0") for c, name in enumerate(header.split(",")))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from fedrela.data.sources import Source, from_arrays
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.disclosure import disclosures
 from fedrela.experiment.load import load_node, parse_config
-from fedrela.experiment.node_samples import class_table, load_samples
+from fedrela.experiment.node_samples import class_table, is_split, load_samples
 from fedrela.experiment.private import merged_statistics, own_statistics, refusal, within_policy
 
 CLASSES = ("normal", "sickle", "other")
@@ -84,6 +84,22 @@ def test_a_test_file_joins_the_training_rows_if_no_test_samples_are_wanted(tmp_p
     assert samples.x_train[:, 0].tolist() == [*range(40, 70), 90, 91]
     assert samples.x_train[30:, 1:3].tolist() == [[0, 1], [1, 0]]
     assert not len(samples.y_test)
+
+
+def split_in_half(test_share: float = 0.5) -> Source:
+    """A source of ones own, which cannot leave its samples whole."""
+    assert 0 < test_share < 1
+    x, y = np.arange(60, dtype=np.float32).reshape(20, 3), np.arange(20) % 2
+    return from_arrays(x, y, class_names=["a", "b"], test_share=test_share)
+
+
+@pytest.mark.parametrize(("share", "sizes"), [("0.0", (20, 0)), ("1.0", (0, 20))])
+def test_a_source_of_ones_own_that_splits_is_joined_again(tmp_path, share, sizes):
+    (tmp_path / "node.toml").write_text(f"source = '{__name__}:split_in_half'\ntest_share = {share}\n")
+    node = load_node(tmp_path / "node.toml")
+    samples = load_samples(node, parse_config(federation(classes=["a", "b"], columns=["x0", "x1", "x2"])))
+    assert (len(samples.y_train), len(samples.y_test)) == sizes
+    assert is_split(node), "so its rows have no numbers that policy.keep could name"
 
 
 def test_a_single_row_can_be_trained_on(tmp_path):

@@ -226,11 +226,18 @@ WHOLE = TensorDataset(X, Y)
 SOME = range(0, len(Y), 4)
 
 
+def test_a_sampler_of_other_rows_in_every_epoch_is_used_with_a_warning():
+    loader = DataLoader(WHOLE, sampler=DistributedSampler(WHOLE, num_replicas=2, rank=0))
+    with pytest.warns(
+        UserWarning, match=r"data: its DistributedSampler draws 58 of 116 rows per epoch; all rows count"
+    ):
+        assert len(relabeled_loader(loader, None).dataset) == 116
+
+
 @pytest.mark.parametrize(
     ("sampler", "number"),
     [
         (SubsetRandomSampler(SOME), 29),
-        (DistributedSampler(WHOLE, num_replicas=2, rank=0), 58),
         (SequentialSampler(SOME), 29),
         (RandomSampler(SOME, num_samples=200, replacement=True), 29),
         (WeightedRandomSampler((Y > 0).float(), len(Y)), 36),

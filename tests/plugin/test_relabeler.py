@@ -216,6 +216,15 @@ def test_limits_take_booleans():
     labels = CODES > 0
     assert (relabelled(labels) != labels).any()
     assert (relabelled(labels, forbidden=[(False, True)]) == labels).all()
+    every = relabelled(labels, allowed=[(True, False), (False, True)])
+    assert every.tolist() == relabelled(labels, allowed=~np.eye(2, dtype=bool)).tolist() == relabelled(labels).tolist()
+
+
+def test_limits_take_numbers_for_texts_and_each_label_once():
+    texts = CODES.astype(str)
+    assert relabelled(texts, class_tau={2: 0.0}).tolist() == relabelled(texts, class_tau={"2": 0.0}).tolist()
+    with pytest.raises(ArgumentError, match="class_tau: expected each label once, got"):
+        relabelled(CODES, class_tau={1: 0.3, "1": 0.0})
 
 
 def test_a_real_classifier():

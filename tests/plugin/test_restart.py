@@ -176,6 +176,12 @@ def test_undo_returns_the_labels_in_the_order_of_the_rows(tmp_path, made, used):
     assert client.undo().tolist() == Y[order].tolist() == labels(client)
 
 
+def test_undo_works_after_a_row_has_left(tmp_path, made):
+    client = once(tmp_path, (X[1:], Y[1:]), ids=IDS[1:])
+    assert client.undo("left").tolist() == Y.tolist()
+    assert client.store.undone
+
+
 def test_changed_rows_are_refused_or_named(tmp_path, caplog, made):
     changed = X.clone()
     changed[5] += 1

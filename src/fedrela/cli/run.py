@@ -213,8 +213,11 @@ def _print_result(out: Console, result: Result) -> None:
     """Print the accuracies of a finished run, the labels moved, where its files are, and what to do next."""
     folder, report = RunFolder.open(result.folder), result.folder / REPORT
     rows = [(name, percent(share)) for name, share in _accuracies(result).items()]
-    print_table(out, ("accuracy", f"after round {result.rounds}"), rows, left=("accuracy",))
-    print_line(out)
+    if rows:
+        print_table(out, ("accuracy", f"after round {result.rounds}"), rows, left=("accuracy",))
+        print_line(out)
+    else:
+        print_line(out, "accuracy      unknown: there are no test samples")
     samples, clients = sum(folder.manifest["data"]["client_sizes"]), len(folder.ledgers())
     if result.moved is None:
         print_line(out, "labels moved  unknown: the clients do not report it")

@@ -199,9 +199,11 @@ def build_federation(source: Source, recipe: Recipe, *, origin: Mapping[str, Any
 
 def _refuse_unused_number(source: Source, available: NDArray[np.int64]) -> None:
     """Raise if classes have no names, and no training sample has one of their numbers: samples could move into it."""
-    if (c := first(available == 0)) is not None and source.class_names == tuple(map(str, range(len(available)))):
+    numbers = tuple(map(str, range(len(available))))
+    c = first(available[: source.y_train.max(initial=0)] == 0)
+    if c is not None and source.class_names == numbers:
         what = f"no training sample has the label {c}, and others have larger ones"
-        raise DataError(f"{source.name}: {what}; number the labels from 0, or give class_names")
+        raise DataError(f"{source.name}: {what}; number the labels from 0, or give the classes names")
 
 
 def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: str | Path | None = None) -> Federation:

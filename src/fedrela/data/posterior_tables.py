@@ -86,15 +86,6 @@ class PosteriorTable:
         if not self.layout.named:
             _refuse_stray_columns(self)
 
-    def written_labels(self) -> tuple[Any, ...]:
-        """Return the label of every class as the file writes it first; without one, its name or its number."""
-        kind = type(self.label_cells[0]) if self.label_cells else int
-        names = self.layout.class_names
-        usual = list(names) if self.names_as_labels else [kind(c) for c in range(len(names))]
-        for c, cell in zip(reversed(self.labels.tolist()), reversed(self.label_cells), strict=True):
-            usual[c] = cell
-        return tuple(usual)
-
 
 def read_csv(path: Path, options: ColumnOptions) -> PosteriorTable:
     """Read a CSV file, with or without a header."""

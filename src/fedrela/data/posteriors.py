@@ -7,7 +7,8 @@ and rows that do not sum to 1 are read as they are.
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.core import Relabelling
-from fedrela.data.posterior_tables import ColumnOptions, read_csv, read_parquet
+from fedrela.data.posterior_tables import ColumnOptions, PosteriorTable, read_csv, read_parquet
 from fedrela.data.sources.file_readers import Npz
 from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.errors import ArgumentError, DataError
 
+NUMBER = re.compile(r"(0*)[0-9]+(\.0*)?")
 ENDINGS = (".csv", ".parquet", ".npz")
 
 
@@ -109,8 +111,34 @@ def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
             raise ArgumentError(f"{path}: {name} is for .csv and .parquet files; an .npz has named arrays")
         return _read_npz(path)
     table = (read_csv if kind == ".csv" else read_parquet)(path, ColumnOptions(**options))
-    names, written = table.layout.class_names, table.written_labels()
+    names, written = table.layout.class_names, _written(table)
     return PosteriorFile(path, table.posterior, table.labels, names, None, None, table.ids, written, table.lines)
+
+
+def _written(table: PosteriorTable) -> tuple[Any, ...]:
+    """Return the label of every class as the table writes it first; without one, in the form of the others."""
+    names, cells = table.layout.class_names, table.label_cells
+    numbers = list(names) if table.names_as_labels else list(map(str, range(len(names))))
+    first = dict(zip(reversed(table.labels.tolist()), reversed(cells), strict=True))
+    return tuple(first[c] if c in first else _in_form(name, cells) for c, name in enumerate(numbers))
+
+
+def _in_form(name: str, cells: Sequence[Any]) -> Any:
+    """Return the name or number of a class in the form of the labels.
+
+    >>> [_in_form("2", [like]) for like in ("0", "01", "1.0", 1, 1.0)], _in_form("True", [False])
+    (['2', '02', '2.0', 2, 2.0], True)
+    """
+    like = cells[0] if cells else ""
+    if isinstance(like, bool):
+        return name == "True"
+    if not name.isdecimal():
+        return name
+    if not isinstance(like, str):
+        return type(like)(int(name))
+    form = NUMBER.fullmatch(like)
+    zeros, decimals = (form[1], form[2] or "") if form else ("", "")
+    return name.zfill(len(like) - len(decimals) if zeros else 0) + decimals
 
 
 def _read_npz(path: Path) -> PosteriorFile:

@@ -60,7 +60,7 @@ def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
     federation = config.federation
     assert federation is not None
     share, options = node.test_share, dict(node.options)
-    native = share is not None and "test_share" in find_source(node.source).options
+    native = share is not None and _splits(node) and (0 < share < 1 or _is_ours(node))
     source = load(node.source, node.root, **options | ({"test_share": share} if native else {}))
     x_train, x_test = (_aligned(source, part, federation) for part in ("train", "test"))
     y_train, y_test = (_labels(source, part, node, federation) for part in ("train", "test"))
@@ -73,8 +73,18 @@ def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
 
 def is_split(node: NodeConfig) -> bool:
     """Whether the node's source is divided into training and test samples here, which gives rows other numbers."""
-    native = "test_share" in find_source(node.source).options and "test_file" not in node.options
-    return node.test_share != 0 if native else node.test_share not in (None, 0)
+    if _splits(node) and "test_file" not in node.options:
+        return node.test_share != 0 or not _is_ours(node)
+    return node.test_share not in (None, 0)
+
+
+def _splits(node: NodeConfig) -> bool:
+    return "test_share" in find_source(node.source).options
+
+
+def _is_ours(node: NodeConfig) -> bool:
+    """Whether the source is one of this package, which does not split with a share of 0 or 1."""
+    return ":" not in node.source or node.source.startswith("fedrela.")
 
 
 def _labels(source: Source, part: str, node: NodeConfig, federation: FederationConfig) -> NDArray[np.int64]:

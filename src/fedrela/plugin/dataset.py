@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Protocol
 
@@ -14,6 +15,8 @@ from torch.utils.data import (
     Dataset,
     IterableDataset,
     RandomSampler,
+    SequentialSampler,
+    SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
     default_collate,
@@ -218,18 +221,26 @@ def as_rows(data: Any) -> tuple[Any, Callable[[list[Any]], Any]]:
 
 
 def _check_sampler(loader: DataLoader[Any]) -> None:
-    """Raise if a loader's sampler never draws some of the rows: they may be somebody else's."""
+    """Raise if a loader's sampler never draws some of the rows: they may be somebody else's.
+
+    A sampler of the user's own may draw other rows in every epoch, so a short one only gives a warning.
+    """
     sampler: Any = getattr(loader.batch_sampler, "sampler", loader.sampler)
     if not isinstance(sampler, Sized) or not isinstance(loader.dataset, Sized):
         return
-    drawn, n = len(sampler), len(loader.dataset)
+    drawn, n, known = len(sampler), len(loader.dataset), True
     if isinstance(sampler, RandomSampler):  # others in every epoch
         drawn = len(sampler.data_source)
     elif isinstance(sampler, WeightedRandomSampler):
         drawn = int(sampler.weights.count_nonzero())
+    else:
+        known = isinstance(sampler, SubsetRandomSampler | SequentialSampler)
     if drawn < n:
-        what = f"its {type(sampler).__name__} draws {drawn:,} of {n:,} rows; give a loader of Subset(data, indices)"
-        raise ArgumentError(what, argument="data")
+        what = f"its {type(sampler).__name__} draws {drawn:,} of {n:,} rows"
+        if known:
+            raise ArgumentError(f"{what}; give a loader of Subset(data, indices)", argument="data")
+        advice = "all rows count as this client's; if some are not, give a loader of Subset(data, indices)"
+        warnings.warn(f"data: {what} per epoch; {advice}", stacklevel=4)
 
 
 def _tensors(x: Any, y: Any) -> TensorDataset:

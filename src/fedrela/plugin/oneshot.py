@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from logging import getLogger
 from pathlib import Path
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedrela.core import Ledger
+from fedrela.errors import DataError
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy, own_policy
@@ -140,9 +142,14 @@ class OneShot:
         return scorer
 
     def undo(self, reason: str = "not given") -> NDArray[np.int64]:
-        """Go back to the original labels for the rest of the experiment, and return them; the log holds the reason."""
+        """Go back to the original labels for the rest of the experiment, and return them; the log holds the reason.
+
+        They are in the order of the current rows; if rows have come or gone since, in that of the ledger.
+        """
         self.store.undo(reason)
         self.ledger = None
         self.dataset.use(None)
-        last = reorder(self.store.passes()[-1], self._scorer(nn.Identity()).ids, self.store.folder)
+        last = self.store.passes()[-1]
+        with contextlib.suppress(DataError):
+            last = reorder(last, self._scorer(nn.Identity()).ids, self.store.folder)
         return np.asarray(last.original, np.int64)

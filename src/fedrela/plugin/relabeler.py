@@ -157,18 +157,23 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         def named(label: Any, argument: str) -> str:
             label = label.item() if isinstance(label, np.generic) else label
-            if label not in names and label not in names.values():
+            if label not in names and str(label) not in names.values():
                 known = ", ".join(map(repr, list(names)[:20]))
                 raise ArgumentError(f"expected one of the labels {known}, got {label!r}", argument=argument)
             return names.get(label, str(label))
 
         for name in ("allowed", "forbidden"):
             limit, may_be_matrix = given[name], name == "allowed"
+            if may_be_matrix and classes.dtype == np.bool_ and isinstance(limit, list | tuple):
+                may_be_matrix = not all(isinstance(pair, tuple) for pair in limit)
             if isinstance(limit, list | tuple | set | frozenset) and not (may_be_matrix and is_matrix(limit)):
                 pairs = [pair if isinstance(pair, list | tuple) else (pair,) for pair in limit]
                 given[name] = [tuple(named(label, name) for label in pair) for pair in pairs]
         if isinstance(given["class_tau"], Mapping):
-            given["class_tau"] = {named(label, "class_tau"): tau for label, tau in given["class_tau"].items()}
+            keys = [named(label, "class_tau") for label in given["class_tau"]]
+            if len(set(keys)) < len(keys):
+                raise ArgumentError(f"expected each label once, got {given['class_tau']}", argument="class_tau")
+            given["class_tau"] = dict(zip(keys, given["class_tau"].values(), strict=True))
         checked = RelabelOptions(**given)
         return given | {"keep": [str(row) for row in np.flatnonzero(checked.kept_rows(rows))]}
 

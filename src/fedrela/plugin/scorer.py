@@ -114,10 +114,11 @@ class Scorer:
         return C
 
     def score(self) -> Scored:
-        """Score all rows; raise if they differ from those of the client's first round."""
-        if self.expected_digest not in ("", self.sample_digest):
+        """Score all rows; raise if they have no ids and differ from those of the client's first round."""
+        if not self.ids and self.expected_digest not in ("", self.sample_digest):
             raise DataError(
-                "data: not the rows of this client's first round, or in another order; shuffle with a fixed seed"
+                "data: not the rows of this client's first round, or in another order; shuffle with a fixed seed, "
+                "or give ids"
             )
         return self._score()
 

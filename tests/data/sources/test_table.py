@@ -378,3 +378,11 @@ def test_timestamps_in_seconds_are_refused(csv_file):
     rows = [f"{1700000000 + second},{second % 2}" for second in range(60)]
     with pytest.raises(DataError, match="column 't': 32-bit numbers cannot tell its values apart"):
         load("csv", csv_file("\n".join(["t,label", *rows, ""])), label="label")
+
+
+@pytest.mark.parametrize(("share", "sizes"), [(0, (6, 0)), (1, (0, 6)), (0.5, (4, 2))])
+def test_a_share_of_0_or_1_counts_for_both_tables(csv_file, share, sizes):
+    path = csv_file("x,label\n1,a\n2,b\n3,a\n4,b\n")
+    path.with_name("more.csv").write_text("x,label\n5,a\n6,b\n")
+    source = load("csv", path, test_file="more.csv", test_share=share)
+    assert (len(source.y_train), len(source.y_test)) == sizes

@@ -68,7 +68,7 @@ def load(
         The file, or its folder and its name in it; see `read_table` for the formats.
     test_file
         A second table beside it as test set; without it `test_share` of every class is held out, by `seed`. With a
-        share of 0 or 1 nothing is split: all rows are training rows, or all are test rows.
+        share of 0 or 1 all rows, also those of a second table, are training rows, or all are test rows.
     label, client, ignore
         The column of the class, optionally the column of the natural client, and columns to ignore.
     missing
@@ -101,9 +101,9 @@ def load(
             raise DataError(f"{path}: every row has a missing cell; nothing is left")
         table, in_train = table.take(np.flatnonzero(~absent)), in_train[~absent]
     y, names = encode_labels(_texts(table, label, label in codes), None, f"{path}: label")
-    if test_file is None:
-        in_train[stratified(y, test_share, seed)[1]] = False
     is_split = 0 < test_share < 1
+    if test_file is None or not is_split:
+        in_train = np.isin(np.arange(len(y)), stratified(y, test_share, seed)[0])
     if is_split:
         _check_classes(table, y, in_train, names)
     features = Features(in_train if is_split else np.ones_like(in_train))
