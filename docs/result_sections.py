@@ -23,6 +23,12 @@ PAIRS = (  # what is compared, and what the difference shows
     ("random", "fedrela", "which samples move: FedReLa against random moves"),
 )
 
+SWEPT = {  # of plots over a swept key, where its last part is not the word to use
+    "data.imbalance.ratio": "IR",
+    "data.options.noise": "share of wrong labels",
+    "relabel.start": "T as a share of the rounds",
+}
+
 
 def arms_rows(study: Study) -> Iterator[list[str]]:
     for (baseline, values), arms in study.rows.items():
@@ -203,7 +209,8 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         yield ""
         yield from table(["baseline", "setting", "", *study.metrics], rows)
     if lines := curves(study):
-        pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines)
+        (key,) = {key for cell in study.cells for key in cell["values"]}
+        pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines, over=SWEPT.get(key, key.split(".")[-1]))
         yield f"![accuracy at each value, {study.title}]({study.name}-curves.svg)"
         yield ""
     if drawn := picture_rows(study):
