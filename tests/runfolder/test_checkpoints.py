@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save
 from fedrela.errors import ArgumentError, IntegrityError
 from fedrela.files import digest
 from fedrela.runfolder import RunFolder
-from fedrela.runfolder.checkpoints import FORMAT, read_tensors, tensor_chunks, vector_digest
+from fedrela.runfolder.checkpoints import FORMAT, Checkpoints, read_tensors, tensor_chunks, vector_digest
 from fedrela.runfolder.json_records import json_file, sealed
 from helpers.toy_run import CONFIG, MACHINE, MANIFEST
 
@@ -117,6 +117,16 @@ def test_two_generations_are_kept(folder):
     save_rounds(folder, 1, 2, 5)
     assert generations(folder) == ["000002", "000005"]
     assert folder.load_checkpoint().round == 5
+
+
+def test_a_kill_before_older_ones_are_removed_leaves_none_behind(folder, monkeypatch):
+    save_rounds(folder, 1, 2)
+    with monkeypatch.context() as killed:
+        killed.setattr(Checkpoints, "_prune", lambda *_: None)
+        save_rounds(folder, 3)
+    assert generations(folder) == ["000001", "000002", "000003"]
+    folder.finish({})
+    assert generations(folder) == ["000002", "000003"]
 
 
 def test_a_manifest_says_what_a_generation_holds(folder):

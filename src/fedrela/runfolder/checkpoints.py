@@ -37,12 +37,13 @@ GENERATION = re.compile(r"([0-9]{6,})(?:-([0-9]+))?")  # round, and the number o
 class Checkpoint:
     """The state of a run after `round` (0 before the first): arrays by name, in the order of their names, and a record.
 
-    `note` says why a newer checkpoint was skipped; empty if none was.
+    `path` is its folder; `note` says why a newer checkpoint was skipped, and is empty if none was.
     """
 
     round: int
     arrays: dict[str, NDArray[Any]]
     record: Record
+    path: Path
     note: str = ""
 
 
@@ -88,6 +89,11 @@ class Checkpoints:
             raise IntegrityError(f"no checkpoint is valid: {'; '.join(problems[:3])}", path=self.folder)
         return None
 
+    def prune(self) -> None:
+        """Remove what was left behind by a kill between writing the last generation and removing older ones."""
+        if len(self) > 2 and (newest := self.load()) is not None:
+            self._prune(newest.path, newest.round)
+
     def _read(self, path: Path, round: int) -> Checkpoint:
         manifest = unsealed(parse(read_plain(path / MANIFEST, names.LIMIT), json_file))
         if [manifest[key] for key in ("format", "round", "run")] != [FORMAT, round, self.run]:
@@ -96,7 +102,7 @@ class Checkpoints:
         for name in (ARRAYS, RECORD):
             _check_file(path / name, manifest["files"][name])
         record = parse(read_plain(path / RECORD, names.LIMIT), json_file)
-        return Checkpoint(round, read_tensors(path / ARRAYS), record)
+        return Checkpoint(round, read_tensors(path / ARRAYS), record, path)
 
     def _generations(self) -> list[tuple[tuple[int, int], Path]]:
         """Return round, attempt and path of every generation, oldest first."""

@@ -260,6 +260,7 @@ class RunFolder(RecordFolder):
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write ``result.json`` with the digest of every file that is compared: the run is done."""
         with writing(self.path):
+            self._checkpoints.prune()
             self._sync_rounds()
             files = {name: size_and_digest(self.path / name)[1] for name in self._compared()}
             write_bytes(self.path / names.RESULT, json_with_digests(result, files))
