@@ -77,6 +77,11 @@ def refuse_labels(y: NDArray[Any], num_classes: int) -> Refusal | None:
     return Refusal("label out of range", f"expected a label from 0 to {num_classes - 1}, got {y[i]}", i)
 
 
+def is_missing(label: Any) -> bool:
+    """Whether a label is None, NaN or the NA of pandas."""
+    return label is None or type(label).__name__ == "NAType" or label != label
+
+
 def as_labels(labels: ArrayLike) -> NDArray[Any]:
     """Return `labels` as a one-dimensional integer array of its own dtype, or raise."""
     y = as_array("labels", labels)

@@ -42,8 +42,13 @@ def check_pairs(value: Any) -> Pairs:
     return tuple(pairs)
 
 
+def _plain(value: Any) -> Any:
+    """Return an integer of NumPy as one of Python, and any other value as it is."""
+    return int(value) if isinstance(value, np.integer) else value
+
+
 def _as_class(value: Any, item: tuple[int, ...]) -> Class:
-    value = int(value) if isinstance(value, np.integer) else value
+    value = _plain(value)
     if isinstance(value, str) or (type(value) is int and value >= 0):
         return value
     raise ArgumentError(f"expected a class number >= 0 or a class name, got {shown(value)}", item=item)
@@ -70,7 +75,7 @@ def _check_keep(value: Any) -> tuple[int | str, ...] | NDArray[np.bool_]:
     rows = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(rows, list | tuple | set | frozenset):
         raise ArgumentError(f"expected {ROWS}, got {shown(value)}")
-    rows = [int(row) if isinstance(row, np.integer) else row for row in rows]
+    rows = [_plain(row) for row in rows]
     for i, row in enumerate(rows):
         if not isinstance(row, str) and (type(row) is not int or row < 0):
             raise ArgumentError(f"expected a row number >= 0 or an id, got {shown(row)}", item=(i,))
@@ -82,7 +87,7 @@ def _check_class_tau(value: Any) -> dict[str, float] | None:
         raise ArgumentError(f"expected a table class -> fraction, got {shown(value)}")
     table = {}
     for key, tau in (value or {}).items():
-        key = int(key) if isinstance(key, np.integer) else key
+        key = _plain(key)
         if not isinstance(key, str) and (type(key) is not int or key < 0):
             raise WrongKeyError(f"expected a class number >= 0 or a class name, got {shown(key)}", item=(str(key),))
         if str(key) in table:

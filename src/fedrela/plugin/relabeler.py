@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from fedrela.core import Ledger, Relabelling, relabel, undo
-from fedrela.core.input_checks import check_array
+from fedrela.core.input_checks import check_array, is_missing
 from fedrela.core.limits import is_matrix
 from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
 from fedrela.errors import ArgumentError, DataError
@@ -219,7 +219,7 @@ def _values(y: Any) -> NDArray[Any]:
     array = np.asarray(y)
     if array.dtype == object:
         for row, each in enumerate(array.ravel()):
-            if each is None or type(each).__name__ == "NAType" or each != each:
+            if is_missing(each):
                 raise DataError(f"y: row {row}: expected a label, got none; leave the row out")
     if array.dtype == object and all(isinstance(each, str) for each in array.ravel()):
         array = array.astype(str)  # so that NumPy sorts and compares them as texts

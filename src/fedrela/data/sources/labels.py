@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_integer
+from fedrela.core.input_checks import is_missing
 from fedrela.core.ledger import MOST_CLASSES as MOST_CLASSES  # the limit of all readers
 from fedrela.data.checks import first
 from fedrela.errors import DataError
@@ -154,7 +155,7 @@ def _without_objects(values: NDArray[Any], where: str) -> NDArray[Any]:
     if values.dtype.kind not in "OT":
         return values
     for i, value in enumerate(values.tolist()):
-        if value is None or type(value).__name__ == "NAType" or value != value:
+        if is_missing(value):
             raise DataError(f"{where}: sample {i}: expected a value, got none; leave the sample out")
     return np.asarray(values.tolist())
 
