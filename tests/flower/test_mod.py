@@ -206,8 +206,8 @@ def test_without_its_folder_a_client_trains_on_its_original_labels(tmp_path, hea
     client.receive(8)
     (tmp_path / "labels").rename(tmp_path / "gone")
     client.receive(9, Scorer(shifted=1))
-    said = f"FedReLa: {tmp_path}/labels/run-77/3 is gone, so this client trains on its original labels; restore it"
-    assert ("WARNING", said) in heard
+    gone = f"{tmp_path}/labels/run-77/3 is gone, so this client trains on its original labels; restore it"
+    assert ("WARNING", f"FedReLa, round 9, client 3: {gone}") in heard
     (tmp_path / "gone").rename(tmp_path / "labels")
     client.receive(10, Scorer(shifted=1))
     assert client.seen == [new_labels(8), OLD, new_labels(8)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 
 import numpy as np
 import pytest
@@ -196,3 +197,17 @@ def test_sample_level_privacy_is_warned_of(tmp_path, caplog, monkeypatch):
 def test_wrong_options_are_named(tmp_path, options, said):
     with pytest.raises(ArgumentError, match=said):
         client(tmp_path, **options)
+
+
+@pytest.mark.parametrize("undo", [False, True])
+def test_no_other_labels_are_made_if_the_folder_is_deleted(tmp_path, caplog, undo):
+    once = client(tmp_path)
+    assert once.before_round(8, Scorer())
+    if undo:
+        once.undo("consent withdrawn")
+    shutil.rmtree(once.store.folder)
+    assert once.before_round(9, Scorer()) is None
+    assert labels(once) == Y.tolist()
+    said = f"FedReLa, round 9, client 3: {once.store.folder} is gone, so this client trains on its original labels"
+    assert said in caplog.text
+    assert not once.store.folder.exists()

@@ -206,9 +206,8 @@ class _TrainCall:
 
     def _ledger(self, before: StoredLabels | None) -> Ledger | None:
         made = self.context.state.config_records.get(MADE)
-        if made is not None and made["experiment"] == self.store.experiment and not self.store.folder.is_dir():
-            message = "FedReLa: %s is gone, so this client trains on its original labels; restore it"
-            LOG.warning(message, self.store.folder)
+        had_labels = made is not None and made["experiment"] == self.store.experiment
+        if had_labels and self.client_round.folder_is_gone():
             return None
         ledger = self.client_round.labels(self._begin(), 0 if before is None else before.round)
         if ledger is None or ledger.refusal is not None:

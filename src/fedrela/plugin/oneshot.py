@@ -111,6 +111,7 @@ class OneShot:
         self.dataset = RelabeledDataset(data, label=label)
         self.ledger: Ledger | None = None
         self._taken_over: int | None = None  # None before its first round in which it is on
+        self._had_labels = False
         self._scoring: dict[str, Any] = {"forward": forward, "label": label, "outputs": outputs}
         self._scoring["class_names"] = class_names
         self._data, self._scoring_data, self._ids = data, scoring_data, ids
@@ -127,10 +128,14 @@ class OneShot:
         """
         self.policy = own_policy(self._policy, self.store.root)
         client_round = ClientRound(self.store, self.plan, self.policy, round, self._scorer(model), LOG)
-        if self._taken_over is None and not client_round.off:
-            self._taken_over = client_round.begin()
-        used = 0 if self.ledger is None else int(self.ledger.options["round"])
-        self.ledger = client_round.labels(self._taken_over or 0, used)
+        if self._had_labels and client_round.folder_is_gone():
+            self.ledger = None
+        else:
+            if self._taken_over is None and not client_round.off:
+                self._taken_over = client_round.begin()
+            used = 0 if self.ledger is None else int(self.ledger.options["round"])
+            self.ledger = client_round.labels(self._taken_over or 0, used)
+            self._had_labels |= self.ledger is not None or self.store.undone
         self.dataset.use(self.ledger)
         return self.ledger
 
@@ -147,7 +152,7 @@ class OneShot:
         They are in the order of the current rows; if rows have come or gone since, in that of the ledger.
         """
         self.store.undo(reason)
-        self.ledger = None
+        self.ledger, self._had_labels = None, True
         self.dataset.use(None)
         last = self.store.passes()[-1]
         with contextlib.suppress(DataError):

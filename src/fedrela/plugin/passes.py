@@ -102,6 +102,13 @@ class ClientRound:
         """Whether the client may re-label once more."""
         return len(_not_refused(self.store.passes())) < self.limits.passes
 
+    def folder_is_gone(self) -> bool:
+        """Whether the folder of a client that had labels was deleted, which is logged; no others are made in it."""
+        if gone := not self.store.folder.is_dir():
+            message = "%s: %s is gone, so this client trains on its original labels; restore it"
+            self.log.warning(message, self._where, self.store.folder)
+        return gone
+
     def begin(self) -> int:
         """Check in a client's first round everything that could fail later; return the round of stored labels, or 0.
 
