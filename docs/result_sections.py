@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from result_records import Cell, Study, cell_text, difference, gain_text, headline, rare, spread, table
+from result_records import Cell, Study, cell_text, common, difference, gain_text, headline, rare, spread, table
 
 from fedrela import plots
 from fedrela.arms import ARMS
@@ -240,13 +240,13 @@ def curves(study: Study) -> dict[str, tuple[list[float], list[Any], list[Any]]]:
     return lines
 
 
-def picture_rows(study: Study) -> list[tuple[str, Any, Any, Any]]:
-    """Return the gains by FedReLa of the rare group and of the headline, for a plot."""
+def picture_rows(study: Study) -> list[tuple[str, str, Any, Any, Any]]:
+    """Return the gains by FedReLa of the common and rare groups and of the headline, for a plot."""
     rows = []
     for (baseline, values), arms in study.rows.items():
         if {"baseline", "fedrela"} <= arms.keys():
-            for metric in dict.fromkeys((rare(study), headline(study))):
+            for metric in dict.fromkeys((common(study), rare(study), headline(study))):
                 found = difference(arms, "baseline", "fedrela", metric)
-                name = f"{baseline}{', ' if values else ''}{values}: {metric}"
-                rows.append((name, found.mean, found.low, found.high))
+                name = ", ".join(filter(None, (baseline, values)))
+                rows.append((name, metric, found.mean, found.low, found.high))
     return rows

@@ -397,7 +397,13 @@ def test_gains_of_a_comparison(compared, ax):
     summary = json.loads((compared.folder / "summary.json").read_text())
     found = [p["differences"][f] for b in summary["baselines"] for p in b["pairs"] for f in summary["metrics"]]
     dots = [line.get_xydata()[0] for line in ax.get_lines() if line.get_marker() == "o"]
-    np.testing.assert_allclose(dots, [[100 * d["mean"], y] for y, d in enumerate(found)])
+    size, gap = len(summary["metrics"]), 0.7
+    np.testing.assert_allclose(dots, [[100 * d["mean"], k + gap * (k // size)] for k, d in enumerate(found)])
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == [b["label"] for b in summary["baselines"] for _ in b["pairs"]]
+    colours = [line.get_color() for line in ax.get_lines() if line.get_marker() == "o"]
+    assert colours[:size] == colours[-size:]
+    assert len(set(colours)) == size
     whiskers = [line.get_xdata() for line in ax.get_lines() if line.get_marker() == "|"]
     np.testing.assert_allclose(whiskers, [[100 * d["low"], 100 * d["high"]] for d in found])
     filled = [line.get_markerfacecolor() != "#ffffff" for line in ax.get_lines() if line.get_marker() == "o"]

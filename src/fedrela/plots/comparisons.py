@@ -20,6 +20,12 @@ Summary = Mapping[str, Any]
 Entry = Mapping[str, Any]  # of a table of the paper
 Dashed = Mapping[str, float | None] | None
 MOST_ROWS = 80
+GAP = 0.7  # between rows of two names, in rows
+OPEN_DOTS = {  # by whether there are rows with an interval that includes zero, and without one
+    (True, False): "interval includes zero",
+    (False, True): "no interval",
+    (True, True): "interval includes zero, or none",
+}
 MARKERS = "os^Dv*"
 MOVED = "moved"
 DASHES = (0, (4, 3))
@@ -28,13 +34,13 @@ VALIDATION = "validation"  # balanced accuracy on the clients' validation sample
 
 @style.plot
 def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: Axes = style.NEW) -> None:
-    """Draw paired gains in points with their 95 % intervals; a filled dot has an interval without zero.
+    """Draw paired gains in points with their 95 % intervals, a colour per metric; open dots are not beyond noise.
 
     Parameters
     ----------
     source
-        A comparison or its summary; or rows of a name, a mean and the two ends of an interval (None without one), as
-        differences of shares.
+        A comparison or its summary; or rows of a name, a metric, a mean and the two ends of an interval (None without
+        one), as differences of shares. Rows of one name follow one another.
     base, treated
         Of a comparison: the matched arms.
     ax
@@ -42,43 +48,48 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
 
     Examples
     --------
-    >>> ax = gains([("minority", 0.12, 0.05, 0.19), ("overall", 0.01, -0.02, 0.04)])
+    >>> ax = gains([("FedAvg", "minority", 0.12, 0.05, 0.19), ("FedAvg", "overall", 0.01, -0.02, 0.04)])
     >>> [text.get_text() for text in ax.texts]
     ['+12.0 [+5.0, +19.0]', '+1.0 [-2.0, +4.0]']
     """
     summary = read_summary(source, "compare")
     rows = list(source) if summary is None else gain_rows(summary, base, treated)
-    rows = [row for row in rows if row[1] is not None][:MOST_ROWS]
-    texts = [gain_text(*numbers) for _, *numbers in rows]
+    rows = [row for row in rows if row[2] is not None][:MOST_ROWS]
+    texts = [gain_text(*numbers) for _, _, *numbers in rows]
+    metrics = list(dict.fromkeys(row[1] for row in rows))
+    colours = {metric: style.SERIES[k % len(style.SERIES)] for k, metric in enumerate(metrics)}
+    breaks = [k > 0 and rows[k][0] != rows[k - 1][0] for k in range(len(rows))]
+    places = [k + GAP * sum(breaks[: k + 1]) for k in range(len(rows))]
     kinds = set()
-    for y, (label, *numbers) in enumerate(rows):
+    for y, text, (label, metric, *numbers) in zip(places, texts, rows, strict=True):
         mean, low, high = 100 * style.floats(numbers)
-        clear, interval = bool(low > 0 or high < 0), not np.isnan(low)
+        clear, interval, colour = bool(low > 0 or high < 0), not np.isnan(low), colours[metric]
         kinds.add((clear, interval))
         if interval:
-            ax.plot([low, high], [y, y], "|-", color=style.SERIES[0], linewidth=1.4, markersize=7)
-        face = style.SERIES[0] if clear else style.PAPER
-        (dot,) = ax.plot(mean, y, "o", color=style.SERIES[0], markerfacecolor=face, markersize=6)
-        style.tooltips(dot, [f"{limited(label)}: {texts[y]}"])
+            ax.plot([low, high], [y, y], "|-", color=colour, linewidth=1.4, markersize=6)
+        face = colour if clear else style.PAPER
+        (dot,) = ax.plot(mean, y, "o", color=colour, markerfacecolor=face, markersize=6)
+        style.tooltips(dot, [f"{limited(label)}, {limited(metric)}: {text}"])
     ax.axvline(0, color=style.MUTED, linewidth=1)
-    style.name_rows(ax, [row[0] for row in rows], texts, 46)
+    style.name_rows(ax, [row[0] for row in rows], texts, 46, places)
     ax.set_xlabel("gain in points")
-    words = {(True, True): "interval excludes zero", (False, True): "interval includes zero: noise"}
-    words[False, False] = "no interval"
-    shown = [kind for kind in words if kind in kinds]
-    style.legend_above(ax, [style.dot(style.SERIES[0], clear) for clear, _ in shown], [words[kind] for kind in shown])
-    style.set_height(ax, 1.1 + 0.22 * max(len(rows), 2))
+    keys = {metric: style.dot(colour, True) for metric, colour in colours.items()}
+    if (True, True) in kinds:
+        keys["interval excludes zero"] = style.dot(style.MUTED, True)
+    if words := OPEN_DOTS.get(((False, True) in kinds, (False, False) in kinds)):
+        keys[words] = style.dot(style.MUTED, False)
+    style.legend_above(ax, keys.values(), keys)
+    style.set_height(ax, 1.1 + 0.18 * max(len(rows) + GAP * sum(breaks), 2))
 
 
-def gain_rows(summary: Summary, base: str, treated: str) -> list[tuple[str, Any, Any, Any]]:
-    """Return the differences of all baselines between two arms: name, mean and both ends of the interval."""
+def gain_rows(summary: Summary, base: str, treated: str) -> list[tuple[str, str, Any, Any, Any]]:
+    """Return the differences between two arms: baseline, metric, mean and both ends of the interval."""
     rows = []
     for baseline in summary["baselines"]:
         for pair in baseline["pairs"]:
             for metric in summary["metrics"] if (pair["base"], pair["treated"]) == (base, treated) else ():
                 found = pair["differences"][metric]
-                name = f"{limited(baseline['label'])}, {limited(metric)}"
-                rows.append((name, found["mean"], found["low"], found["high"]))
+                rows.append((baseline["label"], metric, found["mean"], found["low"], found["high"]))
     return rows
 
 

@@ -12,6 +12,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -204,13 +205,18 @@ def tooltips(artist: Any, texts: Iterable[str]) -> None:
         artist.fedrela_tooltips = tuple(texts)
 
 
-def name_rows(ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int = LONGEST) -> None:
-    """Name rows at the left, from the top down, and write a text at the right of each."""
+def name_rows(
+    ax: Axes, names: Sequence[str], texts: Sequence[str], longest: int = LONGEST, places: Sequence[float] = ()
+) -> None:
+    """Name rows at the left, from the top down, and write a text at the right of each; equal neighbours share one."""
     look: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": "small"}
-    for y, text in enumerate(texts):
+    places = places or range(len(names))
+    for y, text in zip(places, texts, strict=True):
         ax.annotate(text, (1, y), (4, 0), xycoords=("axes fraction", "data"), annotation_clip=False, **look)
-    ax.set_yticks(range(len(names)), [name(row, longest) for row in names])
-    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
+    shared = [list(rows) for _, rows in groupby(range(len(names)), names.__getitem__)]
+    middles = [(places[rows[0]] + places[rows[-1]]) / 2 for rows in shared]
+    ax.set_yticks(middles, [name(names[rows[0]], longest) for rows in shared])
+    ax.set_ylim((places[-1] if names else 0) + 0.5, -0.5)
     ax.grid(False, axis="y")
     ax.grid(True, axis="x")
 
