@@ -38,11 +38,10 @@ def arms_rows(study: Study) -> Iterator[list[str]]:
 
 
 def gains_rows(study: Study) -> Iterator[list[str]]:
-    shown = [metric for metric in study.metrics if metric != "auroc"]
     for base, treated, words in PAIRS:
         for (baseline, values), arms in study.rows.items():
             if base in arms and treated in arms:
-                gains = [gain_text(difference(arms, base, treated, metric)) for metric in shown]
+                gains = [gain_text(difference(arms, base, treated, metric)) for metric in study.metrics]
                 yield [words, baseline, values, *gains]
 
 
@@ -200,8 +199,7 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
     if rows := list(gains_rows(study)):
         yield "Paired differences in points with 95 % intervals; bold where the interval excludes zero:"
         yield ""
-        shown = [metric for metric in study.metrics if metric != "auroc"]
-        yield from table(["what differs", "baseline", "setting", *shown], rows)
+        yield from table(["what differs", "baseline", "setting", *study.metrics], rows)
     if study.name in PRINTED and (rows := list(printed(study))):
         yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the"
         size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""

@@ -1,0 +1,290 @@
+"""What all records together say, for the first page of docs/results: gains by data, other remedies, where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+
+from result_records import (
+    Arms,
+    Study,
+    cell_text,
+    common,
+    difference,
+    gain_text,
+    headline,
+    rare,
+    spread,
+    table,
+    validation,
+)
+from result_sections import beside
+
+from fedrela.metrics.paired import Interval
+from fedrela.text import percent, plural, points
+
+REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
+# What clients can do about imbalance in place of FedReLa.
+PEERS = ("Re-weighting", "Oversampling", "SMOTE", "FedMix", "Balanced softmax")
+LEARNT = 0.1  # of the way from chance to a perfect model
+PLACES = {  # pages whose rows are counted together: what they are about
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar-10": "CIFAR-10-LT",
+    "cifar-100": "CIFAR-100-LT",
+    "tables": "tables and medical images",
+}
+
+Gain = tuple[Study, str, Arms]
+Remedy = tuple[Study, str, Arms, Arms]  # a model's study, the remedy, the model's arms, the remedy's
+Metric = Callable[[Study], str]
+
+
+def all_gains(studies: Sequence[Study], pages: Sequence[str]) -> list[Gain]:
+    """Return every row of the pages that has FedReLa and its baseline: study, name and arms."""
+    return [
+        (study, ", ".join(filter(None, (baseline, study.setting(arms)))), arms)
+        for study in studies
+        if study.page in pages and study.cells
+        for (baseline, _), arms in study.rows.items()
+        if {"baseline", "fedrela"} <= arms.keys()
+    ]
+
+
+def plain(gain: Gain) -> bool:
+    """Whether nothing else is done about imbalance: remedies have a comma in their name, or are peers."""
+    study, name, arms = gain
+    return arms["baseline"][0]["baseline"] not in PEERS and (study.page != "tables" or "," not in name)
+
+
+def learnt(study: Study, arms: Arms) -> bool:
+    """Whether the baseline is at least a tenth of the way from chance to a perfect model."""
+    chance = 1 / len(arms["baseline"][0]["per_class"])
+    return (spread(arms["baseline"], headline(study)).mean or 0) - chance >= LEARNT * (1 - chance)
+
+
+def counted(studies: Sequence[Study]) -> tuple[list[Gain], list[Gain]]:
+    """Return the rows that the first page counts, and those it leaves out since their baseline has not learnt."""
+    found = [gain for gain in all_gains(studies, tuple(PLACES)) if plain(gain) and not gain[0].name.endswith(REMEDIES)]
+    good = [learnt(study, arms) for study, _, arms in found]
+    return [g for g, ok in zip(found, good, strict=True) if ok], [
+        g for g, ok in zip(found, good, strict=True) if not ok
+    ]
+
+
+COLUMNS: tuple[tuple[str, str, str, Metric], ...] = (  # of the table of medians: a title, two arms, what of them
+    ("common classes", "baseline", "fedrela", common),
+    ("rare classes", "baseline", "fedrela", rare),
+    ("headline accuracy", "baseline", "fedrela", headline),
+    ("rare classes, the drop alone", "baseline", "baseline-drop", rare),
+    ("rare classes, FedReLa, both arms with the drop", "baseline-drop", "fedrela-drop", rare),
+)
+
+
+def means(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> list[float]:
+    """Return the difference of two arms in each row that has both."""
+    rows = [(study, arms) for study, _, arms in gains if {base, treated} <= arms.keys()]
+    found = [difference(arms, base, treated, metric(study)).mean for study, arms in rows]
+    return [each for each in found if each is not None]
+
+
+def by_place(gains: Sequence[Gain], page: str) -> list[Gain]:
+    """Return the rows of one page."""
+    return [gain for gain in gains if gain[0].page == page]
+
+
+def medians(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
+    """Write the median gain of each page that has one.
+
+    >>> medians([], "baseline", "fedrela", rare)
+    'not measured yet'
+    """
+    found = {name: means(by_place(gains, page), base, treated, metric) for page, name in PLACES.items()}
+    return ", ".join(f"{points(median(each))} on {name}" for name, each in found.items() if each) or "not measured yet"
+
+
+def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[str]:
+    """Yield medians and ranges for each page."""
+    rows = []
+    for page, name in PLACES.items():
+        here = by_place(gains, page)
+        numbers = [means(here, *which) for _, *which in COLUMNS]
+        if here:
+            several = sum(len(arms["fedrela"]) > 1 for _, _, arms in here)
+            size = f"{len(here)}, {several} with several seeds"
+            rows.append(
+                [
+                    name,
+                    size,
+                    *(f"{points(median(n))} ({points(min(n))} to {points(max(n))})" if n else "-" for n in numbers),
+                ]
+            )
+    if not rows:
+        return
+    yield "Median of the differences over all settings, and their range, in points:"
+    yield ""
+    yield from table(["data", "settings", *(title for title, *_ in COLUMNS)], rows)
+    yield "Settings share data and models, and most have one seed: this describes them, and is no estimate for other"
+    yield "data."
+    if left_out:
+        named = "; ".join(f"{study.short}, {name}" for study, name, _ in left_out)
+        yield f"Baselines that have hardly learnt (less than {percent(LEARNT, 0)} of the way from chance to a perfect"
+        yield f"model) are left out: {named}."
+    yield ""
+
+
+def tally(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
+    """Say what a pair of arms gains over rows of one kind: the mean, the range, and in how many rows beyond noise."""
+    found = [
+        difference(arms, base, treated, metric(study)) for study, _, arms in gains if {base, treated} <= arms.keys()
+    ]
+    here = [each.mean for each in found if each.mean is not None]
+    tested = [each for each in found if each.low is not None]
+    if not here:
+        return "not measured yet"
+    up, down = (sum(sign * each.low > 0 and sign * each.high > 0 for each in tested) for sign in (1, -1))
+    mean, settings = points(sum(here) / len(here)), plural(len(here), "setting")
+    ends = f"from {points(min(here))} to {points(max(here))}"
+    noise = f"of the {len(tested)} with several seeds {up} rise, {down} fall beyond noise"
+    return f"{mean} points on average over {settings} ({ends}; {noise})"
+
+
+def remedies(study: Study) -> list[tuple[str, Arms, Arms]]:
+    """Return for each model of a study its name, its arms, and those of the remedy that validation chooses for it."""
+    found = []
+    rows = {name: arms for (name, values), arms in study.rows.items() if not values and "baseline" in arms}
+    for model, plain in rows.items():
+        others = {name: other for name, other in rows.items() if name.startswith(f"{model}, ")}
+        if others and "fedrela" in plain and validation(plain["fedrela"]) is not None:
+            arms, *cut = same_seeds([plain, *others.values()])
+            kept = dict(zip(others, cut, strict=True))
+            best = max(kept, key=lambda name: validation(kept[name]["baseline"]) or 0)
+            found += [(best, arms, kept[best])] if arms["baseline"] else []
+    return found
+
+
+def same_seeds(rows: Sequence[Arms]) -> list[Arms]:
+    """Return rows with only the seeds that all of them have."""
+    seeds = set.intersection(*({cell["seed"] for cell in arms["baseline"]} for arms in rows))
+    return [{arm: [cell for cell in cells if cell["seed"] in seeds] for arm, cells in arms.items()} for arms in rows]
+
+
+def tuned(studies: Sequence[Study]) -> set[str]:
+    """Return the studies that another one repeats with each remedy at its own learning rate."""
+    return {study.name.removesuffix(REMEDIES) for study in studies if study.name.endswith(REMEDIES) and study.is_done}
+
+
+def against(studies: Sequence[Study]) -> list[Remedy]:
+    """Return for every model of the tables FedReLa and the best other remedy."""
+    tables = (study for study in studies if study.page == "tables" and study.cells and study.name not in tuned(studies))
+    return [(study, *found) for study in tables for found in remedies(study)]
+
+
+def lead(remedy: Remedy) -> Interval:
+    """Return by how much FedReLa is ahead."""
+    study, _, arms, other = remedy
+    return difference({**arms, "other": other["baseline"]}, "other", "fedrela", headline(study))
+
+
+def for_whom(studies: Sequence[Study]) -> str:
+    """Say how FedReLa compares with the best other remedy on the same model, and with every remedy for images."""
+    found = [lead(each) for each in against(studies)]
+    means = [-(each.mean or 0.0) for each in found]
+    if not means:
+        return "Not measured yet."
+    behind, clear = sum(mean > 0 for mean in means), sum(each.high is not None and each.high < 0 for each in found)
+    words = [
+        f"For those who leave loss and sampling as they are: the best other remedy on the same model is ahead of "
+        f"FedReLa in {behind} of {plural(len(means), 'model')} of tables and medical images, beyond noise in {clear}, "
+        f"by {points(median(means))} points of balanced accuracy in the median ([below](#against-other-remedies))"
+    ]
+    for study in studies:
+        rows = [gains for remedy, gains in beside(study, studies) if learnt(study, remedy_arms(study, remedy))]
+        if rows:
+            ahead = sum((gains[headline(study)].mean or 0) > 0 for gains in rows)
+            seeds = min(len(gains[headline(study)].values) for gains in rows)
+            place, size = f"[{study.short}]({study.page}.md)", plural(seeds, "seed")
+            words.append(f"on {place} FedAvg with it is ahead of {ahead} of {len(rows)} others ({size})")
+    return f"{'; '.join(words)}."
+
+
+def remedy_arms(study: Study, remedy: str) -> Arms:
+    """Return the arms of a remedy."""
+    return next(arms for (name, _), arms in study.rows.items() if name == remedy)
+
+
+def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
+    """Yield for every model of the tables the best other remedy, and FedReLa."""
+    rows = [
+        [
+            study.title,
+            name,
+            cell_text(arms["baseline"], headline(study)),
+            cell_text(other["baseline"], headline(study)),
+            cell_text(arms["fedrela"], headline(study)),
+            gain_text(lead((study, name, arms, other))),
+        ]
+        for study, name, arms, other in against(studies)
+    ]
+    if not rows:
+        return
+    yield "## Against other remedies"
+    yield ""
+    yield "Balanced accuracy of the plain model, of the remedy that validation samples choose for it, and of FedReLa on"
+    yield "the plain model; [tables](tables.md) has every remedy."
+    yield ""
+    yield from table(["study", "model and remedy", "plain", "remedy", "FedReLa", "FedReLa minus remedy"], rows)
+    both = [gain for gain in all_gains(studies, ["tables"]) if not plain(gain) and gain[0].name not in tuned(studies)]
+    yield "What FedReLa adds to a remedy, over all remedies of [tables](tables.md), in points of balanced accuracy:"
+    yield ""
+    for words, base, treated in (
+        ("without the learning-rate drop", "baseline", "fedrela"),
+        ("with the drop in both arms", "baseline-drop", "fedrela-drop"),
+    ):
+        yield f"- {words}: {tally(both, base, treated, headline)};"
+    yield f"- {ranking(studies)}"
+    yield ""
+
+
+def ranking(studies: Sequence[Study]) -> str:
+    """Say how the ranking of samples changes in problems with two classes."""
+    found = [
+        difference(arms, "baseline", "fedrela", "auroc").mean or 0.0
+        for study, name, arms in all_gains(studies, ["tables"])
+        if "auroc" in study.metrics and "," not in name and study.name not in tuned(studies)
+    ]
+    if not found:
+        return "AUROC is not measured yet."
+    return (
+        f"AUROC of the plain models changes by {points(min(found))} to {points(max(found))} points. So with two "
+        "classes the gain may be no more than that of a lower decision threshold. Choosing the threshold on validation "
+        "samples was not compared."
+    )
+
+
+def run_digests(arms: Arms) -> tuple[str, ...]:
+    """Return what identifies the runs of a row: several studies have the default setting."""
+    return tuple(cell["weights_sha256"] for arm in ("baseline", "fedrela") for cell in arms[arm])
+
+
+def where_not(studies: Sequence[Study]) -> str:
+    """Say in how many settings the headline accuracy falls, and name the worst."""
+    harm = {
+        run_digests(arms): (study, name, arms) for study, name, arms in all_gains(studies, ("harm", "sensitivity"))
+    }.values()
+    if not harm:
+        return "Not measured yet."
+    found = [(difference(arms, "baseline", "fedrela", headline(study)), name) for study, name, arms in harm]
+    worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
+    clear = [each for each in worse if each[0].high is not None and each[0].high < 0]
+    named = "; ".join(f"{name} {gain_text(gain)}" for gain, name in clear or worse[:2])
+    where = "[harm](harm.md) and [sensitivity](sensitivity.md)"
+    fall = f"The headline accuracy falls in {len(worse)} of {len(found)} settings of {where}"
+    return f"{fall}, beyond noise in {len(clear)}{': ' if named else ''}{named}."
+
+
+def fallen(gains: Sequence[Gain]) -> str:
+    """Name the rows among all in which the headline accuracy falls most."""
+    found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in gains]
+    worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
+    named = "; ".join(f"{study.short}, {name} {gain_text(gain)}" for gain, study, name in worse[:3])
+    return f" Above, it falls in {len(worse)} of {len(found)}, most for {named}." if worse else ""
