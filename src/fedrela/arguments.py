@@ -36,11 +36,16 @@ def check_workers(name: str, value: Any) -> int | str:
 
 
 def check_number(name: str, value: object, least: float, below: float = math.inf) -> float:
-    """Return `value` as a float if it is a number >= `least` and < `below`."""
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    """Return `value` as a float if it is a number >= `least` and < `below`.
+
+    >>> check_number("lr", np.float32(0.5), 0)
+    0.5
+    """
+    given = value.item() if isinstance(value, np.generic) else value
+    number = given if isinstance(given, int | float) and not isinstance(given, bool) else math.nan
     if not least <= number < below:
         limit = "" if below == math.inf else f" and < {below:g}"
-        raise ArgumentError(f"expected a number >= {least:g}{limit}, got {shown(value)}", argument=name)
+        raise ArgumentError(f"expected a number >= {least:g}{limit}, got {shown(given)}", argument=name)
     return float(number)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from fedrela.algorithms.base import Sizes
 from fedrela.algorithms.fedavg import FedAvg
 from fedrela.algorithms.oversample import Oversample
 from fedrela.algorithms.reweight import Reweight, class_weights
@@ -68,6 +69,15 @@ def test_smote_in_the_space_of_inputs_refuses_augmentation():
     context.samples.view = lambda images, rng: images
     with pytest.raises(ArgumentError, match="synthetic images cannot be augmented"):
         Smote(space="inputs").prepare(context)
+
+
+def test_smote_on_features_refuses_a_model_without_them_before_training():
+    sizes = {"shared": 10, "trained": 10, "classes": 2, "features": 0, "clients": 3, "largest": 50}
+    images, table = (Sizes(**sizes, inputs=inputs) for inputs in ((3, 8, 8), (4,)))
+    for options, wrong in (({}, images), ({"space": "features"}, table)):
+        with pytest.raises(ArgumentError, match=r"^smote: needs a model's features apart from its head"):
+            Smote(**options).start(nn.Linear(4, 2), wrong, 1)
+    assert Smote().start(nn.Linear(4, 2), table, 1) == {}
 
 
 def test_smote_on_features_trains_the_head_on_made_ones_too():

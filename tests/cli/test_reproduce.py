@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -135,6 +136,18 @@ def test_missing_data_names_the_command_that_gets_them(run):
     line = run("reproduce", "tab:lt", "--scale", "cpu", "--data", "nowhere").line()
     assert "`fedrela data fetch cifar10`" in line
     assert "--data" in line
+
+
+def test_data_of_ones_own_are_found_beside_the_file(run, tmp_path):
+    rng = np.random.default_rng(1)
+    arrays = {f"x_{part}": rng.integers(0, 255, (60, 1, 8, 8), np.uint8) for part in ("train", "test")}
+    np.savez(tmp_path / "mine.npz", **arrays, y_train=np.arange(60) % 10, y_test=np.arange(60) % 10)
+    more = (
+        'imbalance = { kind = "natural" }\npartition = { kind = "iid", clients = 2 }\n[train]\nrounds = 1\nepochs = 1\n'
+    )
+    (tmp_path / "mine.toml").write_text(f'[data]\nsource = "npz"\nroot = "mine.npz"\n{more}')
+    done = run("reproduce", "tab:norm_ablation", "--seeds", 1, "--with", "mine.toml", "--out", "o", "--workers", 1)
+    assert (done.code, done.err) == (0, "")
 
 
 def test_where_every_round_of_every_run_was_skipped_the_exit_code_is_that_of_one_run(run, tmp_path):

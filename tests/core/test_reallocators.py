@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -79,6 +79,13 @@ class Likely(Sound):
         return Candidates(found.sample, found.target, found.score, found.rho * np.nan)
 
 
+class Unsure(Sound):
+    """Is broken."""
+
+    def propose(self, posterior, labels, options, rng):
+        return replace(super().propose(posterior, labels, options, rng), rho=None)
+
+
 class Listing(Sound):
     """Is broken."""
 
@@ -104,6 +111,7 @@ def test_the_battery_passes(method):
         (Likely, "proposes possible moves: method: Likely: propose: rho"),
         (Listing, "proposes possible moves: method: Listing: propose: expected fedrela.core.Candidates, got list"),
         (Meddling, "leaves its inputs alone"),
+        (Unsure, "proposes possible moves: method: Unsure: propose: sample: expected a NumPy array"),
         (Moody, "repeats with the same seed"),
         (Greedy, "keeps the budget"),
     ],

@@ -90,6 +90,8 @@ N = np.ones((2, 3), int)
         (lambda: evaluation_groups([1, 2], protocol="fedloge"), "client_counts"),
         (lambda: evaluation_groups(N, protocol="fedrela-release"), "test_counts"),
         (lambda: evaluation_groups(N, minority=[3]), "minority"),
+        (lambda: evaluation_groups(N, minority=np.array([True, False, False])), "minority"),
+        (lambda: evaluation_groups(N, minority=[1.7]), "minority"),
         (lambda: evaluation_groups(N, minority=[1], protocol="fedloge"), "protocol"),
         (lambda: evaluation_groups(N).members("minority"), "group"),
         (lambda: local_test_counts([[0.5]]), "client_counts"),
@@ -102,6 +104,11 @@ def test_errors(call, argument):
     with pytest.raises(ArgumentError, match=r"^[^\n]+$") as caught:
         call()
     assert caught.value.argument == argument
+
+
+def test_fractional_counts_reach_a_cut_of_1():
+    for count in (0.1, 1):
+        assert shot_groups([count] * 10, (0.75, 1.0)).tolist() == [0] * 8 + [1] * 2
 
 
 def test_counts_that_are_no_numbers():

@@ -168,6 +168,27 @@ def test_nothing_is_carried_from_one_client_to_the_next():
     assert model[2].num_batches_tracked == 1
 
 
+class Smoothed(nn.Linear):
+    """Keeps a float buffer that is not saved, and subtracts it."""
+
+    def __init__(self) -> None:
+        super().__init__(4, 3)
+        self.register_buffer("mean", torch.zeros(4), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            self.mean.add_(x.mean(dim=0))
+        return super().forward(x - self.mean)
+
+
+def test_buffers_that_are_not_saved_are_not_carried_over_either():
+    flat = FlatModel(Smoothed())
+    flat.module(torch.ones(2, 4))
+    assert flat.module.mean.tolist() == [1.0] * 4
+    flat.load(flat.collect())
+    assert flat.module.mean.tolist() == [0.0] * 4
+
+
 class Tied(nn.Module):
     def __init__(self) -> None:
         super().__init__()

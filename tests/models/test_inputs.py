@@ -207,6 +207,8 @@ def test_wrong_means_and_stds(mean, std):
         np.zeros((0, 1, 2, 2), np.uint8),
         np.zeros((3, 1, 0, 2), np.uint8),
         np.zeros((3, 0, 2, 2), np.uint8),
+        np.zeros((0, 3, 5), np.float32),
+        np.zeros((3, 0, 5), np.float32),
     ],
 )
 def test_what_cannot_be_measured(x):
@@ -223,6 +225,8 @@ def test_wrong_index(index):
 def test_an_empty_index_has_nothing_to_measure():
     with pytest.raises(DataError, match="at least one pixel"):
         Scaling.fit(np.zeros((3, 1, 2, 2), np.uint8), [])
+    with pytest.raises(DataError, match="at least one value"):
+        Scaling.fit(np.zeros((3, 1, 2, 2), np.float32), [])
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4, 4), (2, 1), (4,)])

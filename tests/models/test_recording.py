@@ -11,11 +11,13 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedrela.algorithms import ALGORITHMS
+from fedrela.algorithms.climb import Climb
 from fedrela.algorithms.local import CROSS_ENTROPY, Batch, on_logits
 from fedrela.experiment import run
 from fedrela.losses import LOSSES
 from fedrela.models import build, recording
 from fedrela.models.flat_model import FlatModel
+from helpers.contexts import client_context
 
 SHAPE, CLASSES, N = (1, 16, 16), 4, 6
 QUICK = {
@@ -113,6 +115,15 @@ def test_tensors_of_a_loss_may_differ_from_client_to_client(name):
         model.recorder.bind(loss)(batch_of(model, seed))
         assert by_autograd(reference, loss, batch_of(reference, seed)) == (model.gradient + 0).numpy().tobytes()
     assert [callable(found) for found in recordings(model)] == [True]
+
+
+def test_climbs_weights_of_clients_share_one_recording():
+    x, labels = np.random.default_rng(0).normal(size=(16, 5)).astype("f4"), np.arange(16) % 4
+    context = client_context(nn.Linear(5, 4), x, labels, batch_size=8, epochs=2)
+    for weight in (0.5, 1.5, 2.5):
+        context.received["weight"] = np.array([weight])
+        Climb(eta=4.0).client(context)
+    assert [callable(found) for found in recordings(context.model)] == [True]
 
 
 def _with(function, counts):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pytest
 
 from fedrela.algorithms import ALGORITHMS
+from fedrela.algorithms.fedavg import FedAvg
 from fedrela.engine.executors.pool import Pool
-from fedrela.errors import ArgumentError
+from fedrela.errors import DataError
 from fedrela.testing import check_algorithm
 from fedrela.testing.algorithms import MODELS
 from helpers import batteries
@@ -48,8 +50,28 @@ def test_on_tables(name):
 
 @pytest.mark.skipif("fedyoyo" not in ALGORITHMS, reason="fedyoyo is not in the table")
 def test_views_of_tables_there_are_none():
-    with pytest.raises(ArgumentError, match="fedyoyo: expected uint8 images to augment, got other samples"):
+    with pytest.raises(DataError, match="fedyoyo: expected uint8 images to augment, got other samples"):
         check_algorithm(quick("fedyoyo"), inputs="tables")
+
+
+class Broken(FedAvg):
+    """What leaves the client: weights. Its server fails."""
+
+    def server(self, context):
+        raise KeyError("momentum")
+
+
+class Wide(FedAvg):
+    """What leaves the client: weights. Its server returns one number too many."""
+
+    def server(self, context):
+        return np.zeros(context.weights.size + 1, np.float32)
+
+
+@pytest.mark.parametrize(("made", "said"), [(Broken, "KeyError: 'momentum'"), (Wide, "round 1")])
+def test_the_first_fault_is_named(made, said):
+    with pytest.raises(DataError, match=f"^stays finite and loses no client: .*{said}"):
+        check_algorithm(made)
 
 
 @pytest.mark.parametrize("name", list(ALGORITHMS))

@@ -202,6 +202,13 @@ def test_the_rho_that_condition_1_needs():
     assert aggregated(clients, rho) == pytest.approx(GAUSSIANS.point(theory.bayes_threshold(*priors)), abs=1e-3)
 
 
+def test_edges_of_the_domain_are_named():
+    with pytest.raises(ArgumentError, match="minority: expected a prior > 0, got 0"):
+        theory.needed_rho(theory.Clients.of([[0, 5], [0, 4]]), 0.0, 1.0)
+    with pytest.raises(ArgumentError, match=r"rho: expected a number >= 0 and < 0\.5, got 0\.5"):
+        theory.printed_error(5, 1.0, minority=0.1, samples=100, rho=0.5, draws=2)
+
+
 def test_condition_1_with_weights_by_size_is_the_mean_share_that_stays():
     clients, priors = HETEROGENEOUS, HETEROGENEOUS.aggregated
     rho = np.array([0.1, 0.2, 0.3])

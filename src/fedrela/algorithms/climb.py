@@ -151,7 +151,7 @@ class Climb(Algorithm):
         if self.params.core == "fedavg":
             return context.train()
         params, y, loss = self.params, context.model.weights, context.loss()
-        x, w = y.clone(), float(context.received["weight"][0])
+        x, w = y.clone(), context.tensor(context.received["weight"][0])  # a float would be recorded anew for each value
         nu = context.state_vector("dual")
         context.train(
             loss=lambda batch: w * loss(batch.forward(), batch.y),

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from fedrela.algorithms.base import Algorithm, Batch, ClientContext, Samples
+from fedrela.algorithms.base import Algorithm, Batch, ClientContext, Samples, Sizes
 from fedrela.errors import ArgumentError
+from fedrela.models.contract import need_split
 from fedrela.options import Options, option
 
 
@@ -49,15 +50,21 @@ class Smote(Algorithm):
         super().__init__(**params)
         self.mixes_inputs = self.params.space != "features"
 
-    def _in_features(self, context: ClientContext) -> bool:
-        images = context.samples.inputs.ndim == 4
-        return bool(self.params.space == "features" or (self.params.space == "auto" and images))
+    def start(self, model: nn.Module, sizes: Sizes, seed: int) -> dict[str, NDArray[Any]]:
+        """Refuse a model that does not separate its features, if they are needed; the server keeps nothing."""
+        if self._in_features(len(sizes.inputs)):
+            need_split(model, self.name)
+        return {}
+
+    def _in_features(self, dimensions: int) -> bool:
+        """Whether samples with so many dimensions are made in the space of features; those of images have three."""
+        return bool(self.params.space == "features" or (self.params.space == "auto" and dimensions == 3))
 
     def prepare(self, context: ClientContext) -> Samples:
         """Return the samples with synthetic ones, in the space of inputs."""
-        if self._in_features(context):
-            return context.samples
         samples = context.samples
+        if self._in_features(samples.inputs.ndim - 1):
+            return samples
         if samples.view is not None:
             raise ArgumentError("smote: synthetic images cannot be augmented; space = 'features', or no augment")
         real = samples.scaled(slice(None)).cpu().numpy()
@@ -67,7 +74,7 @@ class Smote(Algorithm):
 
     def client(self, context: ClientContext) -> None:
         """Train; in the space of features the head also trains on synthetic ones."""
-        if not self._in_features(context):
+        if not self._in_features(context.samples.inputs.ndim - 1):
             return context.train()
         synthetic, labels = self._synthetic_features(context)
         loss, rng = context.loss(), context.stream("made features")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fedrela import __version__, core
 from fedrela.cli.posterior_options import File, Forbid, allowed_moves, read_file, reading_flags, take_reading
 from fedrela.cli.relabel import FORCE, OUT, Taus, flags, named, parsed
-from fedrela.cli.terminal import console, print_line
+from fedrela.cli.terminal import console, print_line, refuse_existing
 from fedrela.core.relabel_options import PreviewKeywords, show_keywords
 from fedrela.data.posteriors import PosteriorFile
 from fedrela.data.sources.image_folder import SUFFIXES, check_files, decode_image, quiet_about_size
@@ -60,8 +60,7 @@ def audit(
     for each in taus:
         parsed({"tau": each})
     path = (file.parent if out is None else out) / f"{file.stem}.audit.html"
-    if os.path.lexists(path) and not force:
-        raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
+    refuse_existing([path], force, ", --out chooses another folder")
     if images is not None and not images.is_dir():
         raise ArgumentError(f"expected a folder, got {images}", argument="--images")
     data = read_file(file, reading)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,11 @@ from fedrela.cli.terminal import (
     print_line,
     print_table,
     print_text_table,
+    refuse_existing,
 )
 from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
 from fedrela.data.sources import SOURCES
-from fedrela.errors import ArgumentError
 from fedrela.records import PROTOCOLS
 from fedrela.text import plural, printable
 
@@ -100,8 +99,7 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     if protocol is not None:
         check_choice("--protocol", protocol, PROTOCOLS)
     if picture is not None:
-        if os.path.lexists(picture) and not force:
-            raise ArgumentError(f"{picture}: exists already; --force overwrites it, --picture chooses another name")
+        refuse_existing([picture], force, ", --picture chooses another name")
         check_picture_path(picture, overwrite=True)
     loaded = load_config(config)
     with progress_bar("reading data") as bar:

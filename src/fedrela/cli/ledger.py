@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from fedrela import core
 from fedrela.cli.relabel import show_flows
-from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table, refuse_existing
 from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at
 from fedrela.core.audit_log import verify as compare_with_log
 from fedrela.core.replay import first_difference, replay
@@ -312,8 +311,7 @@ def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str,
     ids = ledger.ids or range(len(labels))
     content = encode_columns({"id": list(ids), "label": [str(written[label]) for label in labels]}, ".csv")
     target = path.with_name(f"{path.name.removesuffix(path.suffix).removesuffix('.ledger')}.original.csv")
-    if os.path.lexists(target) and not force:
-        raise ArgumentError(f"{target}: exists already; --force overwrites it")
+    refuse_existing([target], force)
     try:
         write_bytes(target, content, overwrite=force, private=True)
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import tomllib
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +25,7 @@ from fedrela.cli.posterior_options import (
     reading_flags,
     take_reading,
 )
-from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table
+from fedrela.cli.terminal import LONGEST_NAME, console, print_line, print_table, refuse_existing
 from fedrela.core.audit_log import AuditLog, log_beside, record_ledger
 from fedrela.core.equations import agreement
 from fedrela.core.ledger import arrays_digest
@@ -222,9 +221,7 @@ def _check_target(folder: Path, paths: tuple[Path, Path], force: bool) -> None:
     """Raise if the results cannot be written, before a large file is read."""
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"{folder} is a file; expected a folder", argument="--out")
-    for path in paths:
-        if os.path.lexists(path) and not force:
-            raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
+    refuse_existing(paths, force, ", --out chooses another folder")
     log_beside(paths[1]).entries()
 
 

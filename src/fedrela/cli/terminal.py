@@ -1,16 +1,19 @@
-"""What the terminal shows: lines, tables, error messages and durations, plain where output is not a terminal."""
+"""What commands share: lines, tables and error messages, plain where output is not a terminal; files that exist."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
+from fedrela.errors import ArgumentError
 from fedrela.text import plural, printable
 
 if TYPE_CHECKING:
@@ -45,6 +48,13 @@ def column_kinds(features: Sequence[str], encoded: Iterable[str]) -> str:
     numbers = [name for name in features if name not in not_numbers]
     kinds = {"numbers": numbers, "categories": [f"{name} ({plural(n, 'value')})" for name, n in categories.items()]}
     return "columns: " + "; ".join(f"{kind} {', '.join(which)}" for kind, which in kinds.items() if which)
+
+
+def refuse_existing(paths: Iterable[Path], force: bool, instead: str = "") -> None:
+    """Raise if a file exists and ``--force`` was not given; `instead` says in the message what else can be done."""
+    for path in paths:
+        if os.path.lexists(path) and not force:
+            raise ArgumentError(f"{path}: exists already; --force overwrites it{instead}")
 
 
 def console() -> Console:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from fedrela import theory as lemmas
 from fedrela.cli.run import RUNS
-from fedrela.cli.terminal import console, print_line, print_table
+from fedrela.cli.terminal import console, print_line, print_table, refuse_existing
 from fedrela.errors import ArgumentError
 from fedrela.text import percent, plural, printable
 from fedrela.theory import Clients, TwoGaussians
@@ -69,9 +68,7 @@ def theory(
     if not 1 / samples <= minority <= 0.5:
         raise ArgumentError(f"expected a share from one sample to 0.5, got {minority:g}", argument="--minority")
     figures = {out / f"{draw.__name__}.{format}": draw for draw in (boundaries, posteriors)}
-    for path in figures:
-        if os.path.lexists(path) and not force:
-            raise ArgumentError(f"{path}: exists already; --force overwrites it, --out chooses another folder")
+    refuse_existing(figures, force, ", --out chooses another folder")
     made = lemmas.dirichlet_clients(clients, alpha, minority=minority, samples=samples, seed=seed)
     for path, draw in figures.items():
         write_plot(path, partial(draw, made, rho, distance=distance), overwrite=force)

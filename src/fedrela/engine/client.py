@@ -166,7 +166,7 @@ class ClientRunner:
         self.split.shared.write(self.model, weights)
         self.split.private.write(self.model, self.first_private if private is None else private)
         self._frozen.write(self.model, self._first_frozen)
-        self.model.restore_counters()
+        self.model.restore_buffers()
         for parameter, gradient in self._gradients:
             parameter.requires_grad_(gradient is not None)
             parameter.grad = gradient

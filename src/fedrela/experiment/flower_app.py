@@ -31,7 +31,6 @@ from fedrela.experiment.private import (
     recorded_statistics,
     refusal,
     statistics_specs,
-    wants_statistics,
     within_policy,
 )
 from fedrela.experiment.recorded_run import RecordedRun
@@ -247,9 +246,8 @@ def _server_part(
             what = f"{out}: the server's samples are not those that the run started with"
             raise IntegrityError(f"{what}; restore them to resume, or start a new run in another folder")
         return part
-    if wants_statistics(config):
-        reported = executor.statistics(statistics_specs(config))
-        executor.agreed = merged_statistics(config, reported)
+    if specs := statistics_specs(config):
+        executor.agreed = merged_statistics(config, executor.statistics(specs))
     return at_server(config, samples, executor.agreed)
 
 

@@ -64,12 +64,6 @@ def federation_of(config: Config) -> FederationConfig:
     return config.federation
 
 
-def wants_statistics(config: Config) -> bool:
-    """Whether nodes are asked for statistics before the first round."""
-    federation = federation_of(config)
-    return _pools(config) or federation.groups == "counts"
-
-
 def _pools(config: Config) -> bool:
     """Whether inputs are scaled by statistics of all nodes."""
     federation = federation_of(config)

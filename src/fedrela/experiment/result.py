@@ -112,7 +112,8 @@ class Result:
         """Return the final shared arrays by name, for ``load_state_dict`` and the like; raise `IntegrityError` if lost.
 
         The names are those of a user's own module, also where that has no split and was wrapped in
-        `fedrela.models.Plain`.
+        `fedrela.models.Plain`. These are the arrays that the server sends to clients. Some algorithms score another
+        model, made from them: CReFF with its re-trained head, FedLoGe with its frame, FedDyn with the clients' average.
         """
         run_folder = RunFolder.open(self.folder)
         saved = run_folder.final_checkpoint()

@@ -42,9 +42,7 @@ def split(config: Config, target: str | Path) -> list[str]:
         for name, shard in zip(agreed.nodes, federation.shards, strict=True):
             parts = [x[shard.train], y[shard.train], x[shard.validation], y[shard.validation]]
             _write(folder / NODES / name, "node.toml", parts, federation, {"name": name})
-        ids = np.empty(0, np.int64)
-        if number := config.algorithm.make().auxiliary:
-            ids = first_of_each(y, number)
+        ids = first_of_each(y, config.algorithm.make().auxiliary)
         parts = [x[ids], y[ids], federation.source.x_test, federation.y_test]
         _write(folder / SERVER, "server.toml", parts, federation, {})
     return list(agreed.nodes)

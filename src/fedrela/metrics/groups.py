@@ -43,7 +43,8 @@ def shot_groups(counts: ArrayLike, cuts: tuple[float, float] = (0.75, 0.95)) -> 
     if not 0 < cuts[0] <= cuts[1] <= 1:
         raise ArgumentError(f"expected two ascending shares in (0, 1], got {cuts}", argument="cuts")
     order = np.argsort(-g, kind="stable")
-    percent = 100.0 * np.cumsum(g[order]) / (g[order].sum() or 1.0)  # in per cent, as in the official code
+    total = np.cumsum(g[order])
+    percent = 100.0 * total / (total[-1] or 1.0)  # in per cent, as in the official code
     group = np.full(g.size, TAIL)
     for number, cut in ((MEDIUM, cuts[1]), (HEAD, cuts[0])):
         last = int(np.argmax(percent >= 100.0 * cut))  # 0 if the share is never reached, as without samples
@@ -136,11 +137,12 @@ def _protocol_counts(n: NDArray[np.int64], protocol: str, test_counts: ArrayLike
 def _majority_minority(num_classes: int, minority: Sequence[int] | NDArray[np.int64], protocol: str) -> Groups:
     if protocol != "counts":
         raise ArgumentError(f"not used with minority classes, got {protocol!r}; leave it out", argument="protocol")
-    ids = np.asarray(minority, np.int64)
-    if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < num_classes):
+    ids = np.asarray(minority)
+    known = ids.ndim == 1 and (not ids.size or (ids.dtype.kind in "iu" and 0 <= ids.min() <= ids.max() < num_classes))
+    if not known:
         raise ArgumentError(f"expected class ids from 0 to {num_classes - 1}, got {ids.tolist()}", argument="minority")
     of_class = np.zeros(num_classes, np.int64)
-    of_class[ids] = 1
+    of_class[ids.astype(np.int64)] = 1
     return Groups(("majority", "minority"), of_class, protocol)
 
 

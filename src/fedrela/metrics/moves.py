@@ -1,4 +1,4 @@
-"""The effect of re-labelling, as counts that add up over clients."""
+"""Histograms of z-scores, which add up over clients."""
 
 from __future__ import annotations
 
@@ -6,51 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError
-from fedrela.metrics.accuracy import class_ids
 
 # 49 bins of width 1/4 around -6, -5.75, ..., 6; these numbers are exact, and z = 0 (no spread) is the centre of a bin.
 Z_EDGES = tuple(edge / 8 for edge in range(-49, 50, 2))
-
-
-def flow(old: ArrayLike, new: ArrayLike, num_classes: int) -> NDArray[np.int64]:
-    """Count the moves from each class (row) to each other class (column).
-
-    Unchanged labels are not counted, so labels of all samples give the same as those of the moved ones.
-
-    Parameters
-    ----------
-    old, new : (n,) integers from 0 to C - 1
-        The labels before and after.
-    num_classes
-        C.
-
-    Examples
-    --------
-    >>> flow([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
-    [[0, 2], [0, 0]]
-    """
-    a, b = _pair(old, new, num_classes)
-    moves = np.bincount(a * num_classes + b, minlength=num_classes**2).reshape(num_classes, num_classes)
-    np.fill_diagonal(moves, 0)
-    return moves
-
-
-def changed_counts(before: ArrayLike, after: ArrayLike, num_classes: int) -> NDArray[np.int64]:
-    """Count the samples of each class by the labels before (first row) and after (second row).
-
-    Parameters
-    ----------
-    before, after : (n,) integers from 0 to C - 1
-        The labels.
-    num_classes
-        C.
-
-    Examples
-    --------
-    >>> changed_counts([0, 0, 0, 1], [1, 1, 0, 1], 2).tolist()
-    [[3, 1], [1, 3]]
-    """
-    return np.stack([np.bincount(ids, minlength=num_classes) for ids in _pair(before, after, num_classes)])
 
 
 def z_histogram(z: ArrayLike, *, by_row: bool = False) -> NDArray[np.int64]:
@@ -80,10 +38,3 @@ def z_histogram(z: ArrayLike, *, by_row: bool = False) -> NDArray[np.int64]:
     bin_ids = np.searchsorted(Z_EDGES, scores, side="right").reshape(rows, -1) + bins * np.arange(rows)[:, np.newaxis]
     counts = np.bincount(bin_ids.ravel(), minlength=rows * bins)
     return counts.reshape(rows, bins) if by_row else counts
-
-
-def _pair(before: ArrayLike, after: ArrayLike, num_classes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    a, b = class_ids("labels before", before, num_classes), class_ids("labels after", after, num_classes)
-    if a.size != b.size:
-        raise ArgumentError(f"labels before and after: expected the same length, got {a.size} and {b.size}")
-    return a, b

@@ -1,8 +1,8 @@
 """A model whose parameters and float buffers are views of one flat vector, and whose gradients are views of another.
 
 Broadcasting, collecting, zeroing gradients and a step of SGD are then one operation each, whatever the number of
-layers. Integer buffers, such as the batch counters of BatchNorm, are not part of the vector: `load` resets them to
-their initial values, so that nothing is carried over from one client to the next. Neither are non-persistent buffers.
+layers. Integer buffers, such as the batch counters of BatchNorm, and non-persistent ones are not part of the vector:
+`load` resets them to their initial values, so that nothing is carried over from one client to the next.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class FlatModel:
         self._on_cpu = self.vector.numpy() if first.device.type == "cpu" else None
         self.parts = list(module.modules())
         self.optimizers: tuple[Any, list[Sgd]] | None = None  # those of the last training, with their options
-        integers = [buffer for buffer in module.buffers() if not buffer.is_floating_point()]
-        self._integers = [(buffer, buffer.clone()) for buffer in integers]
+        shared = {id(tensor) for _, tensor, _ in named}
+        self._own = [(buffer, buffer.clone()) for buffer in module.buffers() if id(buffer) not in shared]
 
     @cached_property
     def recorder(self) -> Recorder:
@@ -108,11 +108,11 @@ class FlatModel:
             np.copyto(self._on_cpu, vector)  # torch.from_numpy would warn about a read-only array
         else:
             self.vector.copy_(torch.tensor(vector))
-        self.restore_counters()
+        self.restore_buffers()
 
-    def restore_counters(self) -> None:
-        """Reset integer buffers to their initial values."""
-        for buffer, initial in self._integers:
+    def restore_buffers(self) -> None:
+        """Reset buffers that are not part of the vector to their initial values."""
+        for buffer, initial in self._own:
             buffer.copy_(initial)
 
     def collect(self) -> NDArray[Any]:

@@ -85,11 +85,13 @@ class Scaling:
     def _fit_floats(cls, x: NDArray[Any], index: ArrayLike | None) -> Scaling:
         """Measure each channel in two passes: the mean, then the squared deviations from it."""
         axes = (0, *range(2, x.ndim))
-        count = sum(part.size for part in _chunks(x, index)) // x.shape[1]
-        mean = sum(part.sum(axes, dtype=np.float64) for part in _chunks(x, index)) / max(count, 1)
+        count = sum(part.size for part in _chunks(x, index)) // max(x.shape[1], 1)
+        if not count:
+            raise DataError(f"scaling: expected at least one value, got samples of shape {x.shape}")
+        mean = sum(part.sum(axes, dtype=np.float64) for part in _chunks(x, index)) / count
         centre = np.reshape(mean, (-1, *(1 for _ in axes[1:])))
         squares = sum(np.square(part - centre).sum(axes) for part in _chunks(x, index))
-        std = np.sqrt(squares / max(count, 1))
+        std = np.sqrt(squares / count)
         flat = std <= 1e-12 * np.abs(mean)  # rounding alone, no spread
         std = np.where(flat, 1.0, std)
         return cls(tuple(np.atleast_1d(mean).tolist()), tuple(std.tolist()), dimensions=x.ndim - 1)

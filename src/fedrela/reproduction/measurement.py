@@ -120,10 +120,13 @@ class Reproduction:
 
         `progress` is called with (done, total, what) while files are decoded, which happens once.
         """
-        wanted = {cell.config.data.source: cell.config.data.options for cell in self.grid.cells}
-        for source in sorted(name for name in wanted if find_source(name).has_files):
+        configs = [cell.config.data for cell in self.grid.cells]
+        wanted = {repr((data.source, data.root, data.options)): data for data in configs}
+        for _, data in sorted(wanted.items()):
+            if not find_source(data.source).has_files:
+                continue
             try:
-                load(source, self.root, progress=progress, **wanted[source])
+                load(data.source, data.root, progress=progress, **data.options)
             except DataError as error:
                 where = f"{self.table.label} at scale {self.scale}"
                 raise DataError(f"{where}: {error}; name its folder with --data") from None

@@ -23,7 +23,7 @@ from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.round import next_round
 from fedrela.engine.run import Run
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
-from fedrela.errors import DataError
+from fedrela.errors import DataError, FedrelaError
 from fedrela.metrics import Groups
 from fedrela.models import build
 from fedrela.models.inputs import Scaling
@@ -78,9 +78,18 @@ def check_algorithm(
     for name, check in checks.items():
         try:
             check()
-        except AssertionError as error:
-            raise DataError(f"{name}: {error}") from None
+        except Exception as error:
+            raise DataError(f"{name}: {problem(error)}") from error
     return list(checks)
+
+
+def problem(error: Exception) -> str:
+    """Return what a check says: its own words, or an error of the code that it tried, with its type.
+
+    >>> problem(AssertionError("loss differs")), problem(KeyError("x"))
+    ('loss differs', "KeyError: 'x'")
+    """
+    return str(error) if isinstance(error, AssertionError | FedrelaError) else f"{type(error).__name__}: {error}"
 
 
 class Case:
@@ -126,8 +135,9 @@ class Case:
             assert isinstance(getattr(algorithm, name, None), str), f"the attribute {name} is missing"
         assert algorithm.cost > 0, "cost must be that of a round relative to FedAvg"
         assert algorithm.uploads[:1] == ("weights",), "uploads must begin with 'weights'"
-        page = sys.modules[type(algorithm).__module__].__doc__ or type(algorithm).__doc__ or ""
-        assert "What leaves the client" in page, "the docstring must say what leaves the client"
+        pages = (sys.modules[type(algorithm).__module__].__doc__, type(algorithm).__doc__)
+        said = any("What leaves the client" in (page or "") for page in pages)
+        assert said, "the docstring of the class or its module must say: What leaves the client"
 
     def finite(self) -> None:
         """Check that a run completes."""

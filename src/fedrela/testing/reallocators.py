@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from fedrela.core import Candidates, Reallocator, relabel, undo
 from fedrela.core.reallocators import proposal, reallocator
 from fedrela.core.relabel_options import RelabelOptions
-from fedrela.errors import DataError, FedrelaError
+from fedrela.errors import DataError
 from fedrela.streams import stream
+from fedrela.testing.algorithms import problem
 
 TAUS = (0.0, 0.03, 0.2, 1.0)
 # Samples per class: long-tailed, an absent class, equal counts, one class only, one sample, one sample of every class.
@@ -36,14 +37,14 @@ def check_reallocator(method: Reallocator | type[Reallocator] | str) -> list[str
     Examples
     --------
     >>> check_reallocator("margin")[:3]
-    ['is described', 'proposes possible moves', 'leaves its inputs alone']
+    ['is described', 'leaves its inputs alone', 'proposes possible moves']
     """
     instance = reallocator(method)
     for name, check in CHECKS.items():
         try:
             check(instance)
-        except (AssertionError, FedrelaError) as error:
-            raise DataError(f"{name}: {error}") from None
+        except Exception as error:
+            raise DataError(f"{name}: {problem(error)}") from error
     return list(CHECKS)
 
 
@@ -133,8 +134,8 @@ def _undone(method: Reallocator) -> None:
 
 CHECKS: dict[str, Callable[[Reallocator], None]] = {
     "is described": _described,
-    "proposes possible moves": _possible,
     "leaves its inputs alone": _inputs,
+    "proposes possible moves": _possible,
     "repeats with the same seed": _repeats,
     "keeps the budget": _budget,
     "keeps to allowed and eligible": _limits,

@@ -366,6 +366,8 @@ def balance_condition(clients: Clients, minority: float, majority: float, rho: R
     >>> round(balance_condition(Clients.of([[10, 90]]), 0.1, 0.9, rho=0.3), 6)
     0.4
     """
+    if not minority > 0:
+        raise ArgumentError(f"expected a prior > 0, got {minority}", argument="minority")
     ratio = bayes_threshold(minority, majority)
     eta_j = float(clients.weights @ posterior(ratio, clients.minority, clients.majority))
     return 1 - float(margin(ratio, clients, rho)) / eta_j

@@ -176,6 +176,8 @@ def printed_error(
     >>> round(printed_error(20, 100, minority=0.1, samples=100_000, rho=0.3, draws=20), 2)
     1.0
     """
+    if not 0 <= rho < 0.5:
+        raise ArgumentError(f"expected a number >= 0 and < 0.5, got {rho}", argument="rho")
     drawn = [dirichlet_clients(clients, alpha, minority=minority, samples=samples, seed=seed) for seed in range(draws)]
     return float(np.median([aggregated_threshold(each, rho) / printed_threshold(each, rho) for each in drawn]))
 

@@ -91,7 +91,7 @@ def _fault(proposed: Any, y: NDArray[Any], C: int) -> str:
         return f"expected fedrela.core.Candidates, got {type(proposed).__name__}"
     columns = {name: getattr(proposed, name) for name in ("sample", "target", "score", "rho")}
     for name, values in columns.items():
-        if not isinstance(values, np.ndarray) or values.shape != (len(proposed.rho),):
+        if not isinstance(values, np.ndarray) or values.shape != (np.size(proposed.rho),):
             return f"{name}: expected a NumPy array with one number per move"
         if values.dtype.kind not in ("iu" if name in ("sample", "target") else "f"):
             return f"{name}: unexpected dtype {values.dtype}"
