@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import subprocess
 import sys
@@ -200,6 +201,29 @@ def test_what_shows_only_when_the_data_are_there():
     ]
     with pytest.raises(ArgumentError, match=r"threshold: expected 6 z values, one per class, got 3$"):
         check_fits(config, clients=8, classes=list("abcdef"), rows=9)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", "after test samples were held out; give test samples of their own as test_file"),
+        (
+            ', missing = "drop", test_file = "b.csv"',
+            'after missing = "drop" left some out; fill the cells, or use "indicate"',
+        ),
+        (', test_file = "b.csv"', ""),
+        (", test_share = 0", ""),
+    ],
+)
+def test_rows_of_a_table_that_is_split_have_no_numbers(options, said):
+    config = parse_config(
+        f'[data]\nsource = "csv"\nroot = "a.csv"\noptions = {{ label = "y"{options} }}\n[relabel]\nkeep = [3]\n',
+        name="run.toml",
+    )
+    with pytest.raises(ArgumentError) if said else contextlib.nullcontext() as error:
+        check_fits(config, clients=1, classes=["well", "ill"], rows=9)
+    if said:
+        assert str(error.value) == f"run.toml:6:8: relabel.keep: rows have other numbers {said}"
 
 
 def test_limits_that_name_classes_and_rows():

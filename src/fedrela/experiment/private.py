@@ -142,6 +142,8 @@ def check_trainable(node: NodeConfig, samples: NodeSamples) -> None:
     if not len(samples.y_train):
         raise MismatchError("has no training samples")
     if node.policy.keep:
+        if node.options.get("missing") == "drop":
+            raise MismatchError('policy.keep: rows have other numbers after missing = "drop"; fill the cells')
         if is_split(node):
             advice = "give it test samples of its own, or test_share = 0"
             raise MismatchError(f"policy.keep: rows have other numbers after the source was split; {advice}")

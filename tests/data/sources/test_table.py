@@ -138,7 +138,8 @@ def test_words_for_a_missing_number_are_one(csv_file, word):
     with pytest.raises(DataError, match=r"set\.csv:2: column 'age': the cell is missing; fill it, or set missing to"):
         load("csv", path)
     assert load("csv", path, missing="indicate").feature_names == ("age", "age missing")
-    assert len(everything(load("csv", path, missing="drop"))[0]) == 8
+    with pytest.warns(UserWarning, match="left out"):
+        assert len(everything(load("csv", path, missing="drop"))[0]) == 8
 
 
 def test_the_same_words_may_be_categories(csv_file):
@@ -193,7 +194,8 @@ def test_a_missing_cell_is_an_error_with_line_and_column(csv_file):
 
 
 def test_missing_cells_drop(csv_file):
-    rows, _ = everything(load("csv", csv_file(HOLES), missing="drop", test_share=0.5))
+    with pytest.warns(UserWarning, match=r"set\.csv: [23] of [56] rows left out, since cells are missing"):
+        rows, _ = everything(load("csv", csv_file(HOLES), missing="drop", test_share=0.5))
     assert sorted(rows[:, 0].tolist()) == [1, 4, 6]
 
 
@@ -313,7 +315,7 @@ def test_npy_tables(tmp_path):
         load("csv", tmp_path / "set.npy", label=-1)
     table[:, 1] += 0.5
     np.save(tmp_path / "set.npy", table)
-    with pytest.raises(DataError, match=r"expected an integer or text, got 3\.5"):
+    with pytest.warns(UserWarning, match="1 of 10 rows left out"), pytest.raises(DataError, match=r"or text, got 3\.5"):
         load("csv", tmp_path / "set.npy", label=-1, missing="drop")
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsInt
@@ -25,7 +26,7 @@ from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, is_num
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import checked
-from fedrela.text import nearest_hint
+from fedrela.text import nearest_hint, plural
 
 RULES = ("error", "drop", "indicate")
 MOST_LABEL_TYPOS = 0.1  # labels are numbers with typos if at most this share of the cells is not a number, or
@@ -73,8 +74,9 @@ def load(
         The column of the class, optionally the column of the natural client, and columns to ignore.
     missing
         What to do with a missing cell (empty, NaN, NA, N/A, null or ?; among numbers also none and -, in upper or
-        lower case): "error" raises an error with its position; "drop" drops the row; "indicate" writes 0 and adds an
-        indicator column (a category gets its own value). A missing label or client is always an error.
+        lower case): "error" raises an error with its position; "drop" drops the row, with a warning; "indicate"
+        writes 0, in the units of the column, and adds the column "NAME missing" (a category gets its own value). A
+        missing label or client is always an error.
     max_categories
         More values than this in one category are an error, since they suggest a typo among numbers.
     """
@@ -96,10 +98,8 @@ def load(
     _refuse_index(table, columns)
     codes = {table.find(name, "categories") for name in categories}
     if missing == "drop":
-        absent = np.any([missing_cells(table.columns[name], name not in codes) for name in columns], axis=0)
-        if absent.all():
-            raise DataError(f"{path}: every row has a missing cell; nothing is left")
-        table, in_train = table.take(np.flatnonzero(~absent)), in_train[~absent]
+        whole = _whole_rows(table, columns, codes)
+        table, in_train = table.take(whole), in_train[whole]
     y, names = encode_labels(_texts(table, label, label in codes), None, f"{path}: label")
     is_split = 0 < test_share < 1
     if test_file is None or not is_split:
@@ -116,6 +116,17 @@ def load(
     numeric = np.array(features.numeric)
     parts = (x[in_train], y[in_train], x[test], y[test])
     return Source(f"csv:{path.name}", *parts, names, clients, tuple(features.names), numeric)
+
+
+def _whole_rows(table: ColumnTable, columns: Sequence[str], codes: Collection[str]) -> NDArray[np.int64]:
+    """Return the rows without a missing cell, and warn how many others there are."""
+    absent = np.any([missing_cells(table.columns[name], name not in codes) for name in columns], axis=0)
+    if absent.all():
+        raise DataError(f"{table.path}: every row has a missing cell; nothing is left")
+    if absent.any():
+        found = f"{np.count_nonzero(absent):,} of {plural(len(table), 'row')}"
+        warnings.warn(f"{table.path}: {found} left out, since cells are missing", stacklevel=3)
+    return np.flatnonzero(~absent)
 
 
 def _refuse_index(table: ColumnTable, columns: Sequence[str]) -> None:

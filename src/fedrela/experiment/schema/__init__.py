@@ -15,6 +15,7 @@ from pydantic import AfterValidator, PlainValidator, PrivateAttr, model_validato
 
 from fedrela.arguments import check_workers
 from fedrela.core.limits import class_number
+from fedrela.data.sources.labels import TEST_SHARE
 from fedrela.engine.run_options import OTHERS, RelabelPlan, TrainOptions
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.compare import LARGEST_SEED, CompareConfig, compare_faults
@@ -156,8 +157,22 @@ def class_faults(config: Config, names: Sequence[str]) -> Iterator[Fault]:
         yield Fault(("relabel", "threshold"), what)
 
 
+def renumbered(data: DataConfig) -> str:
+    """Return why the rows of a table have other numbers than in its file, or an empty string."""
+    if data.source != "csv":
+        return ""
+    if data.options.get("missing") == "drop":
+        return 'rows have other numbers after missing = "drop" left some out; fill the cells, or use "indicate"'
+    if "test_file" in data.options or not 0 < data.options.get("test_share", TEST_SHARE.default) < 1:
+        return ""
+    return "rows have other numbers after test samples were held out; give test samples of their own as test_file"
+
+
 def row_faults(config: Config, rows: int) -> Iterator[Fault]:
     """Yield what does not fit the rows of the training data, which a configuration names by number."""
+    if config.relabel.keep and (why := renumbered(config.data)):
+        yield Fault(("relabel", "keep"), why)
+        return
     for i, row in enumerate(config.relabel.keep):
         if isinstance(row, str) or row >= rows:
             what = f"expected a row of the training data from 0 to {rows - 1}, got {shown(row)}"
