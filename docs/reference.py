@@ -21,7 +21,7 @@ from fedrela.options import Options, options_from
 PAGES = Path(__file__).with_name("reference")
 CONFIGURATION = """# Configuration, key by key
 
-Generated from the schema by `python docs/reference.py`. A configuration is one TOML file. Every key may be left out,
+Generated from the schema by `python docs/reference.py`. A configuration is one TOML file. Every table may be left out,
 and an unknown one is refused with its line, its column and the nearest key. `fedrela check --show CONFIG` prints
 a file in full with these explanations; `fedrela init` writes one to start from. Defaults are those of `fedrela run` on
 an empty file; "-" means that there is none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.errors import IntegrityError
+from fedrela.text import plural, printable
+
+LONGEST_REASON = 60  # characters of the reason why an update was excluded
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,3 +169,18 @@ def first_round(start: float, rounds: int) -> int:
     (48, 48)
     """
     return start if isinstance(start, int) else max(1, round(start * rounds))
+
+
+def lost_updates(lost: Sequence[tuple[int, int | None, str]], skipped: int) -> str:
+    """Return how many updates were excluded, by round, client and reason, and why the last one was; empty if none was.
+
+    >>> lost_updates([(1, 4, "no samples"), (2, 4, "no samples")], 0), lost_updates([], 0)
+    ('excluded 2 updates of 1 client, last client 4 in round 2: no samples', '')
+    """
+    if not lost:
+        return ""
+    round, client, reason = lost[-1]
+    updates, clients = plural(len(lost), "update"), plural(len({of for _, of, _ in lost}), "client")
+    rounds = f"; {plural(skipped, 'round')} skipped" if skipped else ""
+    who = "an unknown client" if client is None else f"client {client}"
+    return f"excluded {updates} of {clients}, last {who} in round {round}: {printable(reason, LONGEST_REASON)}{rounds}"

@@ -95,6 +95,8 @@ def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
     print_report_table(screen, arms_table(comparison.record))
     for baseline, base, treated, words in changes:
         print_line(screen, printable(f"{baseline}: {arm_label(treated)} against {arm_label(base)}: {words}."))
+    for words in comparison.lost():
+        print_line(screen, printable(words), "yellow")
     for baseline, why in comparison.failures.items():
         print_error(f"{baseline}: left out because one of its runs failed: {why}")
     return comparison.record

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.text import Text
 
 from fedrela.cli.terminal import column_kinds, print_line
-from fedrela.records import RoundRecord
+from fedrela.records import RoundRecord, lost_updates
 from fedrela.text import clock, percent, plural, printable
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Log = TensorBoardLog | MLflowLog | WandbLog
 
 LONGEST_STAGE = 40  # characters of what is being read
-LONGEST_REASON = 60
 BAR_WIDTH = 40
 PLAIN_LINES = 10  # without a terminal, besides the lines of the first, the last and the first re-labelling round
 ALL_ROUNDS = 1e9  # seconds: estimate the time left from every round so far, however long one takes
@@ -130,7 +129,7 @@ class RunProgress(contextlib.ExitStack):
 
     def finish(self, folder: Path, rounds: int) -> None:
         """Say which clients were lost, and end the logs; TensorBoard gets the plots of the finished run."""
-        if self._tally is not None and (lost := lost_clients(self._tally)):
+        if self._tally is not None and (lost := lost_updates(self._tally.lost, self._tally.skipped)):
             print_line(self._screen, lost, "yellow")
         for log in self._logs:
             log.close(folder, rounds)
@@ -184,7 +183,7 @@ def _plain_rounds(out: Console, now: RunTally, first: int | None) -> Callable[[]
             left = (time.monotonic() - began) / (now.round - before) * (now.rounds - now.round)
             moved = f"moved {now.moved}" if now.reported else ""
             parts = (f"round {now.round}/{now.rounds}", *_accuracies(now), moved, f"left {clock(left)}")
-            print_line(out, "  ".join(filter(None, [*parts, lost_clients(now)])))
+            print_line(out, "  ".join(filter(None, [*parts, lost_updates(now.lost, now.skipped)])))
 
     return write
 
@@ -223,7 +222,7 @@ class RoundsBar(Progress):
             yield f"re-labelled from round {self._first} on: {plural(now.moved, 'label')} of {clients} moved"
         elif self._first is not None:
             yield f"re-labelling begins in round {self._first}"
-        yield from filter(None, [lost_clients(now)])
+        yield from filter(None, [lost_updates(now.lost, now.skipped)])
 
 
 class MarkedBar(ProgressColumn):
@@ -245,18 +244,6 @@ class MarkedBar(ProgressColumn):
             bar.plain = bar.plain[:at] + self._mark + bar.plain[at + 1 :]
             bar.stylize("bold yellow", at, at + 1)
         return bar
-
-
-def lost_clients(tally: RunTally) -> str:
-    """Return how many updates were excluded and why the last one was; empty if none was."""
-    if not tally.lost:
-        return ""
-    round, client, reason = tally.lost[-1]
-    updates, clients = plural(len(tally.lost), "update"), plural(len({of for _, of, _ in tally.lost}), "client")
-    skipped = f"; {plural(tally.skipped, 'round')} skipped" if tally.skipped else ""
-    who = "an unknown client" if client is None else f"client {client}"
-    why = f"{who} in round {round}: {printable(reason, LONGEST_REASON)}"
-    return f"excluded {updates} of {clients}, last {why}{skipped}"
 
 
 def _accuracies(tally: RunTally) -> list[str]:

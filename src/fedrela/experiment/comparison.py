@@ -75,6 +75,12 @@ class Comparison(GridSummary):
         """Why a baseline could not be run, by its label."""
         return {baseline["label"]: baseline["failed"] for baseline in self.record["baselines"] if "failed" in baseline}
 
+    def lost(self) -> Iterator[str]:
+        """Yield for each baseline and arm whose clients were lost a sentence on the first seed in which they were."""
+        for baseline in self.record["baselines"]:
+            for arm, words in baseline.get("lost", {}).items():
+                yield f"{baseline['label']}, {arm}, {words}"
+
     def to_pandas(self) -> Any:
         """Return a `pandas.DataFrame` with a row for each baseline, arm and metric: mean, deviation, values."""
         rows = [
@@ -88,7 +94,8 @@ class Comparison(GridSummary):
     def __str__(self) -> str:
         score = "" if self.record["score"] == "last" else f" ({self.record['score']} round)"
         lines = [f"{label}, {treated} against {base}{score}: {words}" for label, base, treated, words in self.changes()]
-        return "\n".join(lines + [f"{label}: failed: {why}" for label, why in self.failures.items()])
+        failed = [f"{label}: failed: {why}" for label, why in self.failures.items()]
+        return "\n".join([*lines, *self.lost(), *failed])
 
 
 def compare(config: Configuration, *, out: str | Path, workers: int | str | None = None) -> Comparison:
@@ -165,9 +172,12 @@ class Compare:
         if failure is not None:
             return record | {"failed": failure}
         found: dict[str, list[dict[str, float | None]]] = {arm: [] for arm in self.table.arms}
-        for cell in self.grid.cells:
-            if cell.baseline == baseline.label:
-                found[cell.arm].append(self.grid.result(cell).metrics(self.table.score))
+        for cell in (cell for cell in self.grid.cells if cell.baseline == baseline.label):
+            result = self.grid.result(cell)
+            first = cell.config.relabel.schedule.first(cell.config.train.rounds)
+            found[cell.arm].append(result.metrics(self.table.score, since=first))
+            if said := result.lost():
+                record.setdefault("lost", {}).setdefault(cell.arm, f"seed {cell.seed}: {said}")
         record["arms"] = {arm: spreads(runs, runs[0]) for arm, runs in found.items()}
         record["pairs"] = [
             {"base": base, "treated": treated, "differences": _differences(found[base], found[treated])}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedrela.core.notebook import data_frame, safe, table
 from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Layout, LayoutEntry
+from fedrela.records import lost_updates
 from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.text import percent
 
@@ -90,16 +91,18 @@ class Result:
         """The metrics that tables show: each group of classes, and last the headline accuracy."""
         return [*self.accuracy.get("groups", {}), str(self.record["headline"])]
 
-    def metrics(self, score: str = "last", more: Sequence[str] = ()) -> dict[str, float | None]:
+    def metrics(self, score: str = "last", more: Sequence[str] = (), since: int = 1) -> dict[str, float | None]:
         """Return metrics and `more` as shares, None if a group has no test sample, and how many labels ``moved``.
 
         `score` selects the final model (``last``), or the first round with the largest balanced accuracy on validation
-        samples (``best-validation``) or with the largest accuracy on the test set (``best-test``).
+        samples (``best-validation``) among those from `since` on, or with the largest accuracy on the test set
+        (``best-test``).
         """
         accuracy = self.accuracy
         if score != "last":
             place, by = {"best-validation": ("validation", "balanced"), "best-test": ("accuracy", "overall")}[score]
-            scored = [record for record in self.history() if record["accuracy"] and record[place]]
+            first = since if score == "best-validation" else 1
+            scored = [rec for rec in self.history() if rec["accuracy"] and rec[place] and rec["round"] >= first]
             accuracy = max(scored, key=lambda record: record[place][by], default={"accuracy": {}})["accuracy"]
         shares = {**accuracy, **accuracy.get("groups", {})}
         return {name: shares.get(name) for name in (*self.metric_names, *more)} | {"moved": self.moved}
@@ -107,6 +110,12 @@ class Result:
     def history(self) -> list[dict[str, Any]]:
         """Return the record of every round."""
         return RunFolder.open(self.folder).rounds()
+
+    def lost(self) -> str:
+        """Return how many updates were excluded and why the last one was; empty if none was."""
+        history = self.history()
+        lost = [(record["round"], client, reason) for record in history for client, reason in record["excluded"]]
+        return lost_updates(lost, sum(record["skipped"] for record in history))
 
     def weights(self) -> dict[str, NDArray[Any]]:
         """Return the final shared arrays by name, for ``load_state_dict`` and the like; raise `IntegrityError` if lost.

@@ -13,6 +13,7 @@ from fedrela.errors import ArgumentError
 from fedrela.text import points
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12  # differences of shares that are equal but for rounding
 Values = Sequence[float | None]
 
 
@@ -60,7 +61,8 @@ def paired(base: Values, treated: Values) -> Interval:
     """Return by how much `treated` exceeds `base`, seed by seed.
 
     The interval is ``mean ± t deviation / sqrt(n)`` with the 97.5 % quantile t of Student's distribution with n - 1
-    degrees of freedom. One seed has no interval.
+    degrees of freedom. One seed has no interval, nor have seeds with exactly the same difference, unless it is 0: a few
+    test samples more or less can be the same by chance.
 
     >>> found = paired([0.5, 0.6, 0.5], [0.7, 0.7, 0.8])
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3)
@@ -71,7 +73,7 @@ def paired(base: Values, treated: Values) -> Interval:
     pairs = zip(base, treated, strict=True)
     values = [None if before is None or after is None else after - before for before, after in pairs]
     mean, deviation = _mean_and_deviation(values)
-    if mean is None or deviation is None:
+    if mean is None or deviation is None or deviation < ROUNDING < abs(mean):
         return Interval(mean, deviation, tuple(values))
     from scipy.special import stdtrit
 

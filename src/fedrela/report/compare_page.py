@@ -115,6 +115,8 @@ def _warnings(summary: Summary) -> list[Block]:
     """Return warnings that a reader must see first."""
     failed = [baseline for baseline in summary["baselines"] if "failed" in baseline]
     said = [f"{limited(of['label'])} is left out because one of its runs failed: {of['failed']}" for of in failed]
+    for of in summary["baselines"]:
+        said += [f"{limited(of['label'])}, {arm_label(arm)}, {words}" for arm, words in of.get("lost", {}).items()]
     if summary["score"] == "best-test":
         said.append(say("best_test"))
     return [Text(words, "warning") for words in said]
