@@ -83,6 +83,16 @@ class WrongKeyError(ArgumentError):
     """
 
 
+class UnknownOptionError(ArgumentError, TypeError):
+    """An option that a function does not have; a `TypeError`, as Python raises for an unknown keyword.
+
+    Examples
+    --------
+    >>> isinstance(UnknownOptionError("unknown option; nearest: tau", argument="taus"), TypeError)
+    True
+    """
+
+
 class DataError(FedrelaError, ValueError):
     """Input data that cannot be used, or that was refused.
 

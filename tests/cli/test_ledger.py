@@ -18,6 +18,7 @@ import fedrela
 from fedrela.core.audit_log import AuditLog, log_beside
 from fedrela.core.ledger import MOVES, record_digest
 from fedrela.errors import DataError
+from fedrela.flower.client_app import StateStore
 from fedrela.plugin import LabelStore, OneShot, Policy
 from fedrela.plugin.ledger_replay import load_rows
 from helpers.plugin_toys import Scorer, judged, patients, points
@@ -84,10 +85,27 @@ def test_verify_replays_the_moves(run, made):
     assert f"ward.ledger.json: replay equal: {len(fedrela.Ledger.load(made))} moves" in again.out
     head, *rows = ward.read_text().splitlines()
     ward.write_text("\n".join([head, *sorted(rows)]) + "\n")  # ids find their rows
-    assert run("ledger", "verify", made, "--data", ward).out == again.out
+    sorted_since = run("ledger", "verify", made, "--data", ward).out
+    assert sorted_since.startswith(again.out)
+    assert re.fullmatch(
+        r"ward\.csv: not the bytes that entry 1 of \S+Z recorded: sorted or written anew, .*\n",
+        sorted_since.removeprefix(again.out),
+    )
     ward.write_text("\n".join([head, *rows[:-1]]) + "\n")
     refused = run("ledger", "verify", made, "--data", ward)
     assert (refused.code, "its labels are not the ledger's original labels" in refused.line()) == (4, True)
+
+
+def test_a_probability_that_was_changed_is_noticed_though_the_moves_are_equal(run, made):
+    ward = made.with_name("ward.csv")
+    ledger, lines = fedrela.Ledger.load(made), ward.read_text().splitlines()
+    row = next(row for row in range(190) if row not in ledger.index)
+    cells = lines[1 + row].split(",")
+    cells[1] = cells[1][:-1] + ("1" if cells[1][-1] != "1" else "2")  # its last digit
+    lines[1 + row] = ",".join(cells)
+    ward.write_text("\n".join(lines) + "\n")
+    done = run("ledger", "verify", made, "--data", ward)
+    assert (done.code, "the moves are equal, but the probabilities are not those" in done.line()) == (4, True)
 
 
 def test_verify_says_where_moves_differ(run, made):
@@ -235,6 +253,29 @@ def test_a_head_that_was_noted_tells_a_log_that_was_rewritten(run, made):
     assert run("ledger", "verify", made).code == 0
     refused = run("ledger", "verify", made, "--head", head)
     assert (refused.code, f"no entry has the digest {head}: the log was rewritten" in refused.line()) == (4, True)
+
+
+@pytest.mark.parametrize("head", ["", "3897a1b2", "x" * 64])
+def test_a_head_is_given_in_full(run, made, head):
+    whole = AuditLog(made.with_suffix(".log")).entries()[-1]["sha256"]
+    for given in (head, whole[:8], f"{whole}0"):
+        refused = run("ledger", "verify", made, "--head", given)
+        assert (refused.code, "--head: expected the 64 hexadecimal digits of a head" in refused.line()) == (2, True)
+    assert run("ledger", "verify", made, "--head", whole.upper()).code == 0
+
+
+@pytest.mark.parametrize("form", ["json", "npz"])
+def test_undo_of_a_ledger_without_a_log_enters_it_as_found(run, clinic, form):
+    """The first line of the log would else be an undo of nothing, which looks like a log that was cut short."""
+    path = clinic.folder / f"ledger.{form}"
+    done = fedrela.relabel(clinic.posterior, clinic.labels, tau=0.1)
+    done.ledger.save(path)
+    assert "has no log" in run("ledger", "verify", path).out
+    assert "entry 2 of ledger.log" in run("ledger", "undo", path, "--reason", "x").out
+    assert [entry["event"] for entry in AuditLog(path.with_suffix(".log")).entries()] == ["found", "undo"]
+    after = run("ledger", "verify", path)
+    assert (after.code, after.err) == (0, "")
+    assert "or it was saved without one" in after.out
 
 
 def test_undo_is_an_entry_with_its_reason(run, made, clinic):
@@ -389,6 +430,26 @@ def test_a_client_of_the_plug_in_is_undone(run, client):
     once = OneShot(points(), experiment="icu", client="ward-3", store=client / "labels", start=2, tau=0.2, seed=5)
     assert once.before_round(3, Scorer()) is None
     assert torch.equal(torch.as_tensor([once.dataset[row][1] for row in range(5)]), points()[1][:5])
+
+
+@pytest.mark.parametrize(
+    ("private", "said"),
+    [(True, "a node of a federation, which reads no undo; set enabled = false under [policy] in its node.toml"),
+     (False, "a client of an exported app, which reads no undo; fedrela.undo returns the original labels")],
+)  # fmt: skip
+def test_the_ledger_of_a_node_is_undone_by_its_policy(run, clinic, monkeypatch, private, said):
+    """Nobody would read the undo: the node would go on with the changed labels."""
+    store = StateStore(clinic.folder, "app-1", 0)
+    if private:
+        store.check_data("0" * 64)
+    path = store.ledger_path(2)
+    fedrela.relabel(clinic.posterior, clinic.labels, tau=0.1).ledger.save(path)
+    kept = clinic.files()
+    assert said in run("ledger", "undo", path, "--reason", "x").line()
+    monkeypatch.chdir(path.parent)
+    assert run("ledger", "undo", path.name, "--reason", "x").code == 2
+    assert run("ledger", "verify", path).code == 0
+    assert clinic.files() == kept
 
 
 def test_the_ledger_of_a_run_folder_has_no_log(run, made, tmp_path):

@@ -62,7 +62,7 @@ def test_npz_keeps_the_dtype(run, clinic):
 def test_the_ledger_leads_back(run, clinic, form):
     done = run("relabel", clinic.csv(), "--tau", "0.1", "--ledger-format", form)
     ledger = clinic.folder / f"clinic.ledger.{form}"
-    assert f'fedrela.undo("{ledger}")' in done.out
+    assert f'fedrela ledger undo {ledger} --reason TEXT; in Python fedrela.undo("{ledger}") returns' in done.out
     assert np.array_equal(fedrela.undo(str(ledger)), clinic.labels)
     new = [NAMES.index(word) for word in column(clinic.folder / "clinic.relabelled.csv")]
     assert np.array_equal(fedrela.Ledger.load(ledger).labels, new)
@@ -132,6 +132,32 @@ def test_nothing_moves_at_tau_0(run, clinic):
     assert "moved 0 of 190 labels (0.00 %)" in done.out
     assert flows(done.out) == {}
     assert column(clinic.folder / "clinic.relabelled.csv") == [NAMES[label] for label in clinic.labels]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--tau", "0.005"), True),
+        (("--tau", "0.5", "--class-tau", "0=0.005", "--class-tau", "1=0", "--class-tau", "2=0.005"), True),
+        (("--tau", "0.005", "--method", "margin"), True),
+        (("--tau", "0.005", "--class-tau", "2=0.1"), False),
+        (("--tau", "0.005", "--threshold", "0.5"), False),
+        (("--tau", "0.006"), False),
+    ],
+)
+def test_a_tau_of_less_than_one_sample_is_said(run, clinic, options, said):
+    done = run("relabel", clinic.csv(), *options)
+    assert done.code == 0
+    assert ("note: no label can move: tau 0.005 of 190 samples is less than one sample" in done.out) == said
+    assert "no label can move" not in (clinic.folder / "clinic.ledger.json").read_text()
+    if said:
+        assert "moved 0 of 190 labels" in done.out
+
+
+def test_several_rows_to_keep_are_given_one_by_one(run, clinic):
+    for keep, end in (("3,5", "; several are listed one by one: repeat --keep"), ("p3", "'p3'")):
+        refused = run("relabel", clinic.csv(), "--keep", keep)
+        assert (refused.code, refused.line().endswith(end)) == (2, True)
 
 
 def test_a_model_that_confirms_few_labels_is_warned_of(run, clinic):

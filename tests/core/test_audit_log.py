@@ -118,7 +118,8 @@ def test_ledgers_that_were_found_later_and_files_that_are_gone(log):
     undone = log.last_undo()["time"]
     assert findings[1:] == [
         f"b.json: matches entry 4 of {last}: {len(LEDGER)} moves",
-        "b.json: logged when it was found, not when it was made: its writer was killed, or the log was removed",
+        "b.json: logged when it was found, not when it was made: "
+        "its writer was killed, the log was removed, or it was saved without one",
         "b.csv: no longer exists",
         f"undone on {undone}, entry 3: a « wrong » source\n",
         f"a.log: 4 entries, unbroken; head {head}",

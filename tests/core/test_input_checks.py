@@ -180,7 +180,10 @@ def test_one_class_in_all():
 
 def test_what_is_no_matrix_is_refused():
     assert fedrela.relabel(None, [0, 1]).refusal == "wrong width: row 0: expected shape (n, 1), got ()"
-    assert fedrela.relabel([0.5, 0.5], [0, 0]).refusal == "wrong width: row 0: expected shape (n, 1), got (2,)"
+    assert fedrela.relabel([0.5, 0.5], [0, 0]).refusal == (
+        "wrong width: row 0: expected one column per class, shape (n, C), got (2,); "
+        "with two classes: numpy.column_stack([1 - p, p])"
+    )
     assert fedrela.relabel(np.empty((2, 0)), [0, 0]).refusal == "wrong width: expected shape (n, 1), got (2, 0)"
 
 
@@ -200,3 +203,10 @@ def test_the_default_seed_is_zero():
     Q, y = rng.dirichlet(np.ones(4), 200), np.repeat([0, 1, 2, 3], [120, 50, 20, 10])
     np.testing.assert_array_equal(fedrela.relabel(Q, y, tau=0.2).labels, fedrela.relabel(Q, y, tau=0.2, seed=0).labels)
     assert (fedrela.relabel(Q, y, tau=0.2).labels != fedrela.relabel(Q, y, tau=0.2, seed=1).labels).any()
+
+
+@pytest.mark.parametrize("given", [["cat", "dog"], np.array(["cat", "dog"], object), np.array([None, "cat"])])
+def test_labels_as_text_get_the_way_to_convert_them(given):
+    how = "; for class names in the order of the posterior's columns: [names.index(label) for label in labels]"
+    assert said(input_checks.as_labels, given).endswith(how)
+    assert how not in said(input_checks.as_labels, np.array([1, None]))

@@ -96,6 +96,24 @@ def test_names_of_classes_stand_for_their_numbers():
             plain.to_pandas(wrong)
 
 
+def test_ids_of_rows_are_a_column():
+    case = make(300, 4, 0.3, 1, skew=1.0, skill=0.0, digits=None)
+    done = fedrela.relabel(case.Q, case.y, tau=case.tau, uniforms=case.U, ids=[f"p{row}" for row in range(300)])
+    frame = done.to_pandas()
+    assert list(frame.columns) == ["index", "id", *COLUMNS[1:]]
+    assert frame["id"].tolist() == [f"p{row}" for row in done.moved] != []
+
+
+def test_a_result_is_shown_in_one_line_without_labels_or_ids():
+    case = make(300, 4, 0.3, 1, skew=1.0, skill=0.0, digits=None)
+    done = fedrela.relabel(case.Q, case.y, tau=case.tau, uniforms=case.U, ids=[f"p{row}" for row in range(300)])
+    assert str(done) == repr(done) == f"<Relabelling: {done.moved.size} of 300 labels moved>"
+    assert repr(done.ledger) == f"<Ledger: {done.moved.size} of 300 labels moved>"
+    refused = fedrela.relabel([[0.5, np.nan]], [0])
+    assert repr(refused) == f"<Relabelling: refused: {refused.refusal}; 0 of 1 labels moved>"
+    assert repr(replace(refused.ledger, refusal="a\x1b\n")) == "<Ledger: refused: a\\x1b\\n; 0 of 1 labels moved>"
+
+
 def test_a_frame_does_not_reach_into_the_ledger():
     done = done_for(make(300, 4, 0.3, 1, skew=1.0, skill=0.0, digits=None))
     before = done.ledger.rho.copy()

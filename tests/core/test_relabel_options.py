@@ -146,3 +146,20 @@ def test_the_record_for_the_ledger():
 def test_an_unknown_option_is_a_type_error():
     with pytest.raises(TypeError, match="taw"):
         fedrela.relabel([[0.5, 0.5]], [0], taw=0.1)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "said"),
+    [
+        (fedrela.relabel, {"taus": 0.05}, "taus: unknown option; nearest: tau"),
+        (fedrela.relabel, {"sed": 1}, "sed: unknown option; nearest: seed"),
+        (fedrela.preview, {"max_fractions": 0.1}, "max_fractions: unknown option; nearest: max_fraction"),
+        (fedrela.preview, {"tau": 0.03}, "tau: preview takes several: give taus=(0.03,)"),
+        (fedrela.preview, {"tau": [0.03]}, "tau: preview takes several: give taus=(0.02,)"),
+    ],
+)
+def test_an_unknown_option_names_the_nearest(function, given, said):
+    with pytest.raises(ArgumentError) as caught:
+        function([[0.9, 0.1], [0.2, 0.8]], [0, 1], **given)
+    assert str(caught.value) == said
+    assert isinstance(caught.value, TypeError)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +16,15 @@ from rich.console import Console
 from fedrela import core
 from fedrela.cli.relabel import show_flows
 from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table, refuse_existing
-from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at
+from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at, record_ledger
 from fedrela.core.audit_log import verify as compare_with_log
+from fedrela.core.ledger import arrays_digest
 from fedrela.core.replay import first_difference, replay
 from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import encode_columns, read_posteriors
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
-from fedrela.files import digest, write_bytes
-from fedrela.text import listed, percent, plural, printable, probability
+from fedrela.files import digest, digest_file, write_bytes
+from fedrela.text import listed, percent, plural, printable, probability, shown
 
 HELP = """
 Show which labels were changed, verify the record, and undo the changes.
@@ -35,6 +37,9 @@ its passes.
 """
 HIDDEN = ("number", "time", "event", "previous", "sha256", "ledger", "ledger_sha256", "labels_sha256", "file_sha256",
           "output_sha256", "bytes_sha256", "reading")  # fmt: skip  # of an entry in the table of the log
+
+NODE_FOLDER, NODE_LEDGER = re.compile(r"client-[0-9]+"), re.compile(r"ledger-[0-9]{6,9}\.json")
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
@@ -74,8 +79,12 @@ Outputs = Annotated[
     typer.Option(metavar="logits|probabilities|logit", help="What the model returns.", show_default="logits"),
 ]
 Head = Annotated[
-    str,
-    typer.Option(metavar="SHA256", help="The head that you noted earlier: it must be in the log.", show_default=False),
+    str | None,
+    typer.Option(
+        metavar="SHA256",
+        help="The head that you noted earlier, all 64 digits: it must be in the log.",
+        show_default=False,
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite STEM.original.csv if it exists.")]
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is written into the log.", show_default=False)]
@@ -188,7 +197,7 @@ def verify(
     forward: Forward = None,
     label: Label = None,
     outputs: Outputs = None,
-    head: Head = "",
+    head: Head = None,
 ) -> None:
     """Check that a ledger was not tampered with, and that model and data give the same moves.
 
@@ -196,9 +205,10 @@ def verify(
     --model round-40.safetensors --net task:Net --data rows.npz
 
     Always: the ledger's own digest, the log's chain of digests, and that the log recorded this ledger and these files.
-    With --data the moves are replayed and compared row by row; with --model and --net the posterior is too. Any
-    difference is reported, with exit code 4. Of several passes, those made by this model are replayed. Store the head
-    that is shown in a separate place: --head detects a log that somebody rewrote as a whole, digests included.
+    With --data the moves are replayed and compared row by row, and the probabilities with those that were read; with
+    --model and --net the posterior is replayed too. Any difference is reported, with exit code 4. Of several passes,
+    those made by this model are replayed. Store the head that is shown in a separate place: --head detects a log that
+    somebody rewrote as a whole, digests included.
 
     --net imports your module, which runs its code, and so do --forward and a function as --data.
     """
@@ -206,22 +216,44 @@ def verify(
         raise ArgumentError("--model, --net and --data belong together: the weights, the model class, the rows")
     if outputs is not None and model is None:
         raise ArgumentError("--outputs says what the model returns; give --model, --net and --data too")
+    if head is not None and not SHA256.fullmatch(head):
+        raise ArgumentError(f"expected the 64 hexadecimal digits of a head, got {shown(head)}", argument="--head")
     log, ledgers = ledgers_at(path)
-    screen, said = console(), compare_with_log(log, ledgers, head)
+    screen, said = console(), compare_with_log(log, ledgers, (head or "").lower())
     replays = _replays(log, ledgers, data, model, net, {"forward": forward, "label": label, "outputs": outputs})
     for name, again in replays.items():
-        ledger = ledgers[name]
         try:
-            differ = first_difference(ledger, again())
+            _compare(ledgers[name], again())
         except FedrelaError as error:
             raise error.prefixed(f"{path}: replay of {name}") from None
-        if differ is not None:
-            raise IntegrityError(f"{path}: replay of {name}: not equal: {differ}")
-        said.append(f"{name}: replay equal: {plural(len(ledger), 'move')}")
+        said.append(f"{name}: replay equal: {plural(len(ledgers[name]), 'move')}")
     for name in ledgers.keys() - replays.keys() if replays else ():
         said.append(f"{name}: not replayed: another model made it")
+    if data is not None and model is None:
+        said += _other_bytes(log, ledgers, Path(data))
     for line in said:
         print_line(screen, printable(line))
+
+
+def _compare(ledger: core.Ledger, replayed: core.Ledger) -> None:
+    """Raise an `IntegrityError` if the moves of a ledger, or the posterior that gave them, differ from the replay's."""
+    if (differ := first_difference(ledger, replayed)) is not None:
+        raise IntegrityError(f"not equal: {differ}")
+    digests = [each.provenance.inputs_sha256 for each in (ledger, replayed) if each.provenance is not None]
+    if len(digests) == 2 and None not in digests and digests[0] != digests[1]:
+        raise IntegrityError("the moves are equal, but the probabilities are not those that were read: one was changed")
+
+
+def _other_bytes(log: AuditLog, ledgers: dict[str, core.Ledger], data: Path) -> list[str]:
+    """Return a finding if a file of equal labels and probabilities is not, byte for byte, the one that was read."""
+    entries = [entry for name, entry in log.ledger_entries().items() if name in ledgers and "file_sha256" in entry]
+    now = digest_file(data) if entries else ""
+    return [
+        f"{data.name}: not the bytes that entry {entry['number']} of {entry['time']} recorded: "
+        "sorted or written anew, or another column was changed"
+        for entry in entries
+        if entry["file_sha256"] != now
+    ]
 
 
 def _replays(
@@ -267,7 +299,8 @@ def _replayed(ledger: core.Ledger, entry: Entry, data: Path) -> core.Ledger:
         order = np.array([place[name] for name in ledger.ids], np.int64)
     if not np.array_equal(file.labels[order], ledger.original):
         raise IntegrityError(f"{data}: its labels are not the ledger's original labels")
-    return replay(ledger, file.posterior[order])
+    inputs = arrays_digest({"posterior": np.asarray(file.posterior[order], np.float64)})
+    return replace(replay(ledger, file.posterior[order]), provenance=core.Provenance(inputs_sha256=inputs))
 
 
 def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
@@ -284,10 +317,8 @@ def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
         raise ArgumentError(f"{path} is a log; expected the ledger beside it, or the client's folder")
     log, ledgers = ledgers_at(path)
     folder = path if path.is_dir() else path.parent
-    if (folder.parent / "manifest.json").exists():
-        raise ArgumentError(
-            f"{path}: belongs to a run folder, where there is nothing to undo; fedrela.undo returns the original labels"
-        )
+    if why := _why_not(folder.resolve(), path.name):
+        raise ArgumentError(f"{path}: belongs to {why}")
     compare_with_log(log, ledgers, outputs=False)  # nothing is taken from the new labels
     if (undone := log.last_undo()) is not None:
         raise DataError(f"{path}: was already undone on {undone['time']}: {printable(undone.get('reason'), 80)}")
@@ -303,6 +334,21 @@ def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
     )
 
 
+def _why_not(folder: Path, name: str) -> str:
+    """Return whose ledger it is if nobody would read an undo, and what to do instead; else an empty string."""
+    instead = "fedrela.undo returns the original labels"
+    if (folder.parent / "manifest.json").exists():
+        return f"a run folder, where there is nothing to undo; {instead}"
+    if not (NODE_LEDGER.fullmatch(name) and NODE_FOLDER.fullmatch(folder.name)):
+        return ""
+    if (folder / "data.sha256").exists():
+        undone = (
+            "enabled = false under [policy] in its node.toml: from its next round on it trains on its original labels"
+        )
+        return f"a node of a federation, which reads no undo; set {undone}"
+    return f"a client of an exported app, which reads no undo; {instead}"
+
+
 def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str, force: bool) -> Path:
     labels = core.undo(ledger).tolist()
     written = log.ledger_entries().get(path.name, {}).get("labels")  # as the file has them
@@ -316,6 +362,8 @@ def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str,
         write_bytes(target, content, overwrite=force, private=True)
     except OSError as error:
         raise ArgumentError(f"{target}: cannot be written: {error.strerror}") from None
+    if path.name not in log.ledger_entries():
+        record_ledger(log, path.name, ledger, "found")
     log.append("undo", reason=reason, moved=len(ledger), output=target.name, output_sha256=digest(content))
     return target
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 import tomllib
 from contextlib import suppress
 from dataclasses import replace
@@ -212,6 +213,8 @@ def relabel(
         print_line(screen, "dry run: nothing was written")
         return
     undo = f"fedrela.undo({json.dumps(str(ledger_path), ensure_ascii=False)})"
+    if str(ledger_path).isprintable():  # else the line as it is shown would name another file
+        undo = f"fedrela ledger undo {shlex.quote(str(ledger_path))} --reason TEXT; in Python {undo}"
     undo += " returns the original labels as class numbers; the ledger has the names"
     for name, what in (("labels", labels_path), ("ledger", ledger_path), ("undo  ", undo)):
         screen.print(f"{name}  {printable(what)}", soft_wrap=True)
@@ -274,10 +277,21 @@ def _show(screen: Console, data: PosteriorFile, done: core.Relabelling) -> None:
         show_flows(screen, names, done.ledger)
         _show_counts(screen, names, done)
     print_line(screen, f"moved {m:,} of {n:,} labels ({percent(done.share, 2)})", "bold")
-    for note in done.ledger.notes:
+    for note in [*_no_room(done.ledger), *done.ledger.notes]:
         print_line(screen, f"note: {printable(note)}")
     if poor := poor_agreement(data.posterior, data.labels):
         print_line(screen, f"warning: {poor}", "yellow")
+
+
+def _no_room(ledger: core.Ledger) -> list[str]:
+    """Say that no label could move since tau * n is below 1 for every class, if that is so."""
+    options, n = ledger.options, ledger.original.size
+    if options["method"] == "fedrela" and options["threshold"] not in ("higher", "order"):
+        return []  # these thresholds do not count samples
+    tau = RelabelOptions(tau=options["tau"], class_tau=options.get("class_tau")).taus(ledger.num_classes).max()
+    return (
+        [f"no label can move: tau {tau:g} of {n:,} samples is less than one sample"] if n and int(tau * n) < 1 else []
+    )
 
 
 def show_flows(screen: Console, names: list[str], ledger: core.Ledger) -> None:

@@ -148,7 +148,7 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "", *, outputs
             if entry["event"] == "found":
                 findings.append(
                     f"{name}: logged when it was found, not when it was made: "
-                    "its writer was killed, or the log was removed"
+                    "its writer was killed, the log was removed, or it was saved without one"
                 )
         elif ledger.provenance is not None or entries:
             raise IntegrityError(

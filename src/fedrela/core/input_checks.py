@@ -43,6 +43,9 @@ def refuse_posterior(Q: NDArray[Any], num_classes: int) -> Refusal | None:
     """Return why `Q` is not a posterior of `num_classes` columns, or None if it is one."""
     first = 0 if Q.size else None
     if Q.ndim != 2 or Q.shape[1] != num_classes:
+        if Q.ndim == 1 and Q.size:
+            what = f"expected one column per class, shape (n, C), got {Q.shape}"
+            return Refusal("wrong width", f"{what}; with two classes: numpy.column_stack([1 - p, p])", first)
         return Refusal("wrong width", f"expected shape (n, {num_classes}), got {Q.shape}", first)
     if Q.dtype.kind != "f":
         return Refusal("wrong type", f"expected floating-point probabilities, got {Q.dtype}", first)
@@ -90,7 +93,9 @@ def as_labels(labels: ArrayLike) -> NDArray[Any]:
     if y.size == 0 and y.dtype.kind == "f":
         return y.astype(np.int64)  # an empty list has no dtype of its own
     if y.dtype.kind not in "iu":
-        raise ArgumentError(f"expected integers, got {y.dtype}", argument="labels")
+        is_text = y.dtype.kind in "UT" or (y.dtype.kind == "O" and any(isinstance(label, str) for label in y))
+        how = "; for class names in the order of the posterior's columns: [names.index(label) for label in labels]"
+        raise ArgumentError(f"expected integers, got {y.dtype}{how if is_text else ''}", argument="labels")
     return y
 
 

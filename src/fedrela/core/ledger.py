@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.files import digest, read_arrays, read_plain, write_bytes
-from fedrela.text import shown
+from fedrela.text import printable, shown
 
 FORMAT = "fedrela-ledger-1"
 LARGEST = 1 << 30  # bytes of a file, and of its unpacked content
@@ -158,6 +158,10 @@ class Ledger:
         if not self.labels_sha256:
             object.__setattr__(self, "labels_sha256", labels_digest(self.original))
 
+    def __repr__(self) -> str:
+        refused = "" if self.refusal is None else f"refused: {printable(self.refusal, 200)}; "
+        return f"<Ledger: {refused}{len(self):,} of {self.original.size:,} labels moved>"
+
     def __len__(self) -> int:
         return int(self.index.size)
 
@@ -188,12 +192,9 @@ class Ledger:
         row_number = {name: row for row, name in enumerate(self.ids)}
         if not self.ids or len(ids) != len(self.ids) or row_number.keys() != set(ids):
             unknown = next((name for name in ids if name not in row_number), None)
-            reason = f"expected {len(row_number)} rows, got {len(set(ids))} distinct ids"
-            if not self.ids:
-                reason = "it has no row ids"
-            elif unknown is not None:
-                reason = f"no row {shown(unknown)}"
-            raise DataError(f"ledger: made for other rows: {reason}")
+            other = f"expected {len(row_number)} rows, got {len(set(ids))} distinct ids"
+            reason = other if unknown is None else f"no row {shown(unknown)}"
+            raise DataError(f"ledger: made for other rows: {reason if self.ids else 'it has no row ids'}")
         order = np.array([row_number[name] for name in ids], np.int64)
         row_of = np.empty_like(order)
         row_of[order] = np.arange(order.size)
@@ -315,8 +316,7 @@ def _read_record(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: cannot be read: {why}") from None
     try:
         record = json.loads(data) if path.suffix == ".json" else _npz_record(data)
-        claimed = record.pop("sha256")
-        valid = record["format"] == FORMAT and record_digest(record) == claimed
+        valid = (record.pop("sha256"), record["format"]) == (record_digest(record), FORMAT)
     except Exception as error:  # json, zipfile and NumPy raise many kinds of exception for damaged bytes
         raise IntegrityError(f"{path}: not a ledger: {type(error).__name__}") from None
     if not valid:

@@ -179,7 +179,8 @@ class Limits(Options):
             number = row_number.get(text, n) if ids else int(text) if text.isascii() and text.isdecimal() else n
             if number >= n:
                 expected = "one of the ids" if ids else f"a row from 0 to {n - 1}"
-                raise ArgumentError(f"expected {expected}, got {shown(row)}", argument="keep", item=(i,))
+                several = "; several are listed one by one: repeat --keep" if "," in text else ""
+                raise ArgumentError(f"expected {expected}, got {shown(row)}{several}", argument="keep", item=(i,))
             kept[number] = True
         return kept
 

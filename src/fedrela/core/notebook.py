@@ -58,7 +58,8 @@ def moves_frame(ledger: Ledger, class_names: Sequence[str] | None = None) -> Any
     names = list(ledger.class_names if class_names is None else class_names)
     if len(names) != ledger.num_classes and (names or class_names is not None):
         raise ArgumentError(f"expected {ledger.num_classes} names, got {len(names)}", argument="class_names")
-    columns = {name: getattr(ledger, name) for name in MOVES}
+    columns = {"index": ledger.index} | ({"id": [ledger.ids[row] for row in ledger.index]} if ledger.ids else {})
+    columns |= {name: getattr(ledger, name) for name in MOVES}
     if names:
         columns |= {side: [names[c] for c in columns[side]] for side in ("old", "new")}
     return data_frame(columns)

@@ -12,10 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_fraction
 from fedrela.core.draws import expected_flow
 from fedrela.core.equations import Floats, agreement
-from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, keyword_parameters, show_keywords
+from fedrela.core.relabel_options import (
+    PreviewKeywords,
+    RelabelOptions,
+    check_keywords,
+    keyword_parameters,
+    show_keywords,
+)
 from fedrela.core.relabelling import check_inputs
-from fedrela.errors import ArgumentError
-from fedrela.text import percent, probability
+from fedrela.errors import ArgumentError, UnknownOptionError
+from fedrela.text import percent, probability, shown
 
 TAUS = (0.01, 0.03, 0.05, 0.1, 0.2)
 USUAL_SHARE = 0.30  # a larger expected share of changed labels gives a warning
@@ -141,6 +147,11 @@ def preview(
     array([[0. , 0. ],
            [0. , 0.9]])
     """
+    if "tau" in options:
+        tau = options.get("tau")
+        given = shown(tau) if type(tau) in (int, float) else "0.02"
+        raise UnknownOptionError(f"preview takes several: give taus=({given},)", argument="tau")
+    check_keywords(preview, options)
     if not isinstance(taus, Iterable):
         raise ArgumentError(f"expected a list of fractions, got {taus!r}", argument="taus")
     values = np.array([check_fraction("taus", tau, per_cent_hint=True) for tau in taus])

@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_choice, check_fraction
 from fedrela.core.input_checks import as_array, check_array
 from fedrela.core.limits import Limits, OwnerLimits
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, UnknownOptionError
 from fedrela.options import option, redeclared
-from fedrela.text import shown
+from fedrela.text import shown, unknown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -211,6 +211,20 @@ class RelabelKeywords(PreviewKeywords, total=False):
     """`RelabelOptions` for type checkers: the keywords of `relabel`."""
 
     tau: float
+
+
+def check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raise if a function that shows its keywords has none of a given name.
+
+    >>> check_keywords(show_keywords(keyword_parameters("tau"))(lambda labels, **options: labels), ["taus"])
+    Traceback (most recent call last):
+    ...
+    fedrela.errors.UnknownOptionError: taus: unknown option; nearest: tau
+    """
+    known = list(inspect.signature(function).parameters)
+    for name in given:
+        if name not in known:
+            raise UnknownOptionError(unknown("option", name, known, function.__name__), argument=name)
 
 
 def show_keywords(parameters: Iterable[inspect.Parameter], *, evaluate: bool = False) -> Callable[[Function], Function]:

@@ -21,6 +21,7 @@ from fedrela.core.relabel_options import (
     PreviewKeywords,
     RelabelKeywords,
     RelabelOptions,
+    check_keywords,
     keyword_parameters,
     show_keywords,
 )
@@ -54,6 +55,8 @@ class Relabelling:
     >>> done = fedrela.relabel([[0.9, 0.1], [0.6, 0.4], [0.8, 0.2], [0.1, 0.9]], [0, 0, 0, 1], tau=0.5, seed=1)
     >>> done.labels.tolist(), done.moved.tolist(), done.share
     ([0, 1, 0, 1], [1], 0.25)
+    >>> done
+    <Relabelling: 1 of 4 labels moved>
     >>> done.rho.round(1).tolist()
     [[0.0, 0.0], [0.0, 0.8], [0.0, 0.0], [0.0, 0.0]]
     """
@@ -80,10 +83,14 @@ class Relabelling:
     def to_pandas(self, class_names: Sequence[str] | None = None) -> Any:
         """Return a `pandas.DataFrame` with a row for each moved sample.
 
-        Columns: ``index``, ``old`` and ``new`` class, and ``posterior``, ``z`` and ``rho`` of the new class. Classes
-        are named by `class_names`, by default those of the ledger; without names they are numbers.
+        Columns: ``index``, ``id`` if the rows have ids, ``old`` and ``new`` class, and ``posterior``, ``z`` and ``rho``
+        of the new class. Classes are named by `class_names`, by default those of the ledger; without names they are
+        numbers.
         """
         return moves_frame(self.ledger, class_names)
+
+    def __repr__(self) -> str:
+        return repr(self.ledger).replace("Ledger", "Relabelling", 1)
 
     def _repr_html_(self) -> str:
         return moves_html(self.ledger)
@@ -179,6 +186,7 @@ def relabel(
     >>> done.labels.tolist(), done.moved.tolist()
     ([0, 0, 0, 1, 1], [3])
     """
+    check_keywords(relabel, options)
     inputs = check_inputs(posterior, labels, RelabelOptions(**options), num_classes, eligible, class_names, ids)
     shape = (inputs.y.size, inputs.C)
     rng = checks.check_seed(seed)
