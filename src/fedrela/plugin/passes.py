@@ -21,7 +21,7 @@ from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
 from fedrela.core.equations import agreement
 from fedrela.core.limits import eligible_by_agreement
 from fedrela.core.relabel_options import RelabelOptions
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.files import digest
 from fedrela.options import options_of
 from fedrela.plugin.policy import POLICY, Policy, named_file
@@ -136,8 +136,8 @@ class ClientRound:
             message = "%s: period %d has no effect: the client's policy permits one pass (passes = 1)"
             self.log.warning(message, self._where, self.plan.schedule.period)
         if self.may_relabel:
-            self.scorer.check_rows()
-            self._check_limits(self.scorer.check_batch(), len(self.scorer), self.scorer.ids)
+            self.scorer.check_rows(every=True)
+            self._check_limits(self.scorer.check_batch(self.round), len(self.scorer), self.scorer.ids)
         return passes[-1].options["round"] if passes else 0
 
     def _check_limits(self, C: int, n: int, ids: Sequence[str]) -> None:
@@ -198,7 +198,7 @@ class ClientRound:
         except Exception as error:  # whatever a user's model or data raise: a round must not be lost to it
             current = "its original labels" if last is None else f"the labels of round {last_round}"
             message = "%s: scoring failed, so this client trains on %s; it tries again in its next round: %s"
-            self.log.error(message, self._where, current, one_line(error))
+            self.log.error(message, self._where, current, one_line(error), exc_info=is_unexpected(error))
             return last
         ledger = self.store.record(len(stored) + 1, self._relabel(scored), self.round)
         self._check_rows(ledger, scored.labels, scored.inputs_sha256)
@@ -310,6 +310,11 @@ class ClientRound:
             warnings.append(f"nothing was re-labelled: {refusal}")
         for warning in warnings:
             self.log.warning("%s: %s", self._where, warning)
+
+
+def is_unexpected(error: BaseException) -> bool:
+    """Whether an error, or its cause, is not one of fedrela's: then its traceback belongs in the client's log."""
+    return not isinstance(error, FedrelaError) or (error.__cause__ is not None and is_unexpected(error.__cause__))
 
 
 def _not_refused(passes: list[Ledger]) -> list[Ledger]:
