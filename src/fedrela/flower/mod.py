@@ -31,13 +31,14 @@ from fedrela.flower.current_labels import (
     LOGGER,
     MADE,
     StoredLabels,
+    note_mod,
     store_labels,
     stored_labels,
     training_labels,
 )
 from fedrela.models.runtime import device_of
 from fedrela.plugin.dataset import LabelKey, training_part
-from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, plan_options, plan_passes
+from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, is_unexpected, plan_options, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scorer import Scorer
@@ -116,8 +117,10 @@ def relabel_mod(
     Scorer(nn.Identity, tuple, **scoring)  # likewise
     _check_functions(model=model, data=data, load=load, scoring_data=scoring_data, ids=ids, forward=forward)
     _check_device(device)
+    note_mod()
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+        note_mod()  # the app may have come from another process
         if message.metadata.message_type.split(".")[0] != "train":
             return call_next(message, context)
 
@@ -157,8 +160,7 @@ def _private(kind: type[Exception], round: int) -> Iterator[None]:
     try:
         yield
     except kind as error:
-        unexpected = not isinstance(error, FedrelaError)
-        LOG.error("FedReLa, round %d: %s", round, one_line(error, 2000), exc_info=unexpected)
+        LOG.error("FedReLa, round %d: %s", round, one_line(error, 2000), exc_info=is_unexpected(error))
         what = f"relabel_mod: failed in round {round} with {type(error).__name__}; the client's log says why"
         raise FedrelaError(what) from None
 
