@@ -109,6 +109,20 @@ class TwoInputs(nn.Module):
         return image + age
 
 
+class NamedInputs(nn.Module):
+    def forward(self, x):
+        return torch.stack([*x, x[0]], dim=1)
+
+
+class NotANumber(nn.Module):
+    def forward(self, x):
+        return torch.full((len(x), 3), torch.nan)
+
+
+WITH_NAN = X.clone()
+WITH_NAN[5, 0] = torch.nan
+
+
 class Rounded(nn.Module):
     """Probabilities as short floats hold them: a row sums to nearly 1."""
 
@@ -145,6 +159,28 @@ class Rounded(nn.Module):
         (nn.Linear(2, 1), {"outputs": "logits"}, 'it has one output per sample: use outputs="logit"'),
         (nn.Linear(2, 3), {"forbidden": [(3, 0)]}, "forbidden: expected classes from 0 to 2, got 3"),
         (nn.Linear(2, 3), {"class_names": ["a", "b"]}, "class_names: expected 3 names, .* got 2"),
+        (
+            Scorer(),
+            {"outputs": "probabilities"},
+            r"model: its outputs for row \d+ are no probabilities: .*; if they are logits, leave out outputs=",
+        ),
+        (
+            Scorer(),
+            {"data": (X, Y % 2), "outputs": "probabilities", "forward": lambda model, batch: batch[0][:, :1]},
+            r"model: its outputs for row \d+ are no probabilities: smallest -.*, sum 1; if",
+        ),
+        (
+            nn.Sequential(Scorer(), nn.Sigmoid()),
+            {"outputs": "probabilities"},
+            r"model: its outputs for row \d+ are no probabilities",
+        ),
+        (NotANumber(), {}, "model: its outputs for row 0 are not finite, although all inputs of the batch are"),
+        (nn.Linear(2, 3), {"data": (WITH_NAN, Y)}, "data: row 5: its inputs have NaN or infinity, so .* row 5 are not"),
+        (
+            NamedInputs(),
+            {"data": [{"x": list(map(float, x)), "y": int(y)} for x, y in zip(WITH_NAN, Y, strict=True)]},
+            "data: row 5: its inputs have NaN or infinity",
+        ),
     ],
 )
 def test_a_model_that_will_not_do_is_refused_in_round_1(tmp_path, model, options, said):
@@ -267,3 +303,49 @@ def test_rows_that_change_between_turns_are_noticed(tmp_path, caplog):
     x.copy_(x.flip(0))
     assert client.before_round(8, Scorer()) is None
     assert "not the rows of this client's first round, or in another order" in caplog.text
+
+
+@pytest.mark.parametrize("round", [1, 8])
+def test_all_labels_are_compared_with_those_of_the_rows_to_score(tmp_path, round, caplog):
+    """Two rows that change places are not among the few that are compared when the object is made."""
+    order, (first, second) = torch.arange(len(Y)), (2, int(torch.nonzero(Y[2] != Y)[3]))
+    clean = X.clone(), Y.clone()
+    client = once(tmp_path, scoring_data=clean)
+    if round > 1:
+        assert client.before_round(1, Scorer()) is None
+    order[first], order[second] = second, first
+    for part, whole in zip(clean, (X, Y), strict=True):
+        part.copy_(whole[order])
+    said = rf"scoring_data: row {first} has label {clean[1][2]} here and {Y[2]} in the training data; keep their order"
+    if round == 1:
+        with pytest.raises(ArgumentError, match=said):
+            client.before_round(round, Scorer())
+    else:
+        assert client.before_round(round, Scorer()) is None
+        assert said in caplog.text
+    assert client.store.passes() == []  # so the name of the experiment is not used up
+    for part, whole in zip(clean, (X, Y), strict=True):
+        part.copy_(whole)
+    assert client.before_round(9, Scorer()) is not None
+
+
+def test_a_model_that_diverged_before_a_clients_first_round_is_refused_and_not_an_error(tmp_path):
+    assert "not finite" in once(tmp_path).before_round(8, NotANumber()).refusal
+
+
+def test_an_error_of_the_users_own_code_has_its_traceback_in_the_log(tmp_path, caplog):
+    def forward(model, batch):
+        if broken:
+            raise ZeroDivisionError("in my forward")
+        return model(batch[0])
+
+    client, broken = once(tmp_path, forward=forward), False
+    client.before_round(1, Scorer())
+    broken = True
+    assert client.before_round(8, Scorer()) is None
+    assert 'raise ZeroDivisionError("in my forward")' in caplog.text
+    caplog.clear()
+    broken, client.dataset._data.tensors[0][:] = False, 0  # an error of fedrela's own says what is wrong
+    assert client.before_round(9, Scorer()) is None
+    assert "not the rows of this client's first round" in caplog.text
+    assert "Traceback" not in caplog.text

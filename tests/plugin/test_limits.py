@@ -80,3 +80,25 @@ def test_what_a_limit_names_is_looked_up_in_round_1(tmp_path, policy, said):
     once = OneShot((X, Y), experiment="toy", client=3, rounds=10, store=tmp_path, class_names=NAMES)
     with pytest.raises(ArgumentError, match=said):
         once.before_round(1, Scorer())
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ('forbidden = [["wel", "flu"]]', "policy.toml:forbidden: unknown class 'wel'; nearest: 'well'"),
+        ("forbidden = [[7, 0]]", "policy.toml:forbidden: expected classes from 0 to 2, got 7"),
+        ("keep = ['P1']", "policy.toml:keep: expected a row from 0 to 115, got 'P1'"),
+        ("class_tau = { 7 = 0.1 }", "policy.toml:class_tau.7: expected a class from 0 to 2, got '7'"),
+    ],
+)
+@pytest.mark.parametrize("round", [1, 8, 9])
+def test_an_error_in_a_policy_names_its_file_and_key_in_every_round(tmp_path, policy, said, round):
+    once = OneShot((X, Y), experiment="toy", client=3, rounds=10, store=tmp_path, class_names=NAMES)
+    for before in range(1, round):
+        once.before_round(before, Scorer())
+    (tmp_path / "policy.toml").write_text(policy)
+    with pytest.raises(ArgumentError, match=f"^{tmp_path}/{said}"):
+        once.before_round(round, Scorer())
+    (tmp_path / "policy.toml").write_text("")
+    with pytest.raises(ArgumentError, match=r"^forbidden: expected classes"):  # a limit of the app's
+        OneShot((X, Y), experiment="b", client=3, start=8, store=tmp_path, forbidden=[(7, 0)]).before_round(1, Scorer())

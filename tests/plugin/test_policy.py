@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedrela.errors import ArgumentError
-from fedrela.plugin import Policy, read_policy
+from fedrela.plugin import OneShot, Policy, read_policy
 from helpers.batteries import examples
+from helpers.plugin_toys import Scorer, points
 
 fractions = st.floats(0, 1)
 moves = st.frozensets(
@@ -137,3 +138,34 @@ def test_a_class_that_the_model_lacks_is_an_error():
 def test_which_limits_have_become_looser(before, now, looser):
     record = Policy(**before).as_record() | {"of_another_version": 1}
     assert sorted(Policy(**now).looser_than(record)) == looser
+
+
+@pytest.mark.parametrize("where", ["toy", "toy/3"])
+@pytest.mark.parametrize("round", [1, 8])
+def test_a_policy_in_the_wrong_folder_of_the_store_is_an_error(tmp_path, where, round):
+    client = OneShot(points(), experiment="toy", client=3, rounds=10, store=tmp_path)
+    if round > 1:
+        client.before_round(1, Scorer())
+    wrong = tmp_path / where / "policy.toml"
+    wrong.parent.mkdir(parents=True, exist_ok=True)
+    wrong.write_text("enabled = false\n")
+    with pytest.raises(ArgumentError, match=f"^{wrong}: a policy is not read there; move it to {tmp_path}/policy.toml"):
+        client.before_round(round, Scorer())
+    named = OneShot(points(), experiment="toy", client=3, rounds=10, store=tmp_path, policy=wrong)
+    assert named.before_round(8, Scorer()) is None  # a file that is named may be anywhere
+    assert not named.policy.enabled
+
+
+@pytest.mark.parametrize("kind", ["none", "file", "object"])
+def test_the_log_says_once_which_policy_is_in_force(tmp_path, caplog, kind):
+    if kind == "file":
+        (tmp_path / "policy.toml").write_text("enabled = false\n")
+    given = Policy(tau=0.01) if kind == "object" else None
+    client = OneShot(points(), experiment="toy", client=3, rounds=10, store=tmp_path, policy=given)
+    with caplog.at_level("INFO", "fedrela"):
+        for round in (1, 2):
+            client.before_round(round, Scorer())
+    (said,) = [line for line in caplog.messages if "the client's own policy is" in line]
+    assert said.startswith("FedReLa, round 1, client 3: the client's own policy is ")
+    wanted = {"none": f"there is no {tmp_path}/policy.toml", "file": f"{tmp_path}/policy.toml", "object": "policy="}
+    assert said.endswith(wanted[kind]) if kind != "none" else wanted[kind] in said

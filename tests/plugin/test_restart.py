@@ -246,3 +246,20 @@ def test_after_a_stricter_policy_the_next_pass_of_a_period_obeys_it(tmp_path):
     assert client.before_round(3, Scorer()) is None
     assert [client.before_round(round, Scorer()).options["round"] for round in (4, 5, 6)] == [4, 4, 6]
     assert [ledger.options["tau"] for ledger in client.store.passes()] == [0.2, 0.05, 0.05]
+
+
+def test_a_patient_withdraws(tmp_path, made):
+    """The message says what to do, and both ways work."""
+    rest = (torch.cat([X[:4], X[5:]]), torch.cat([Y[:4], Y[5:]]))
+    ids = [*IDS[:4], *IDS[5:]]
+    said = r"115 distinct ids; if rows came or left, undo .* \(LabelStore.undo, or fedrela ledger undo\), or use"
+    with pytest.raises(DataError, match=said):
+        once(tmp_path, rest, ids=ids).before_round(9, Scorer())
+    anew = once(tmp_path, rest, ids=ids, experiment="without-4")
+    assert len(anew.before_round(9, Scorer())) > 0
+    LabelStore(tmp_path, "toy", "3").undo("patient-004 withdrew")
+    client = once(tmp_path, rest, ids=ids)
+    for round in (9, 10):
+        assert client.before_round(round, Scorer()) is None
+        assert labels(client) == rest[1].tolist()
+    assert client.store.log.entries()[-1]["reason"] == "patient-004 withdrew"

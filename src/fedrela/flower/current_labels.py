@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from torch.utils.data import DataLoader
 
 from fedrela.core import Ledger
-from fedrela.errors import DataError
+from fedrela.errors import ArgumentError, DataError
 from fedrela.plugin import dataset
 from fedrela.plugin.dataset import LabelKey, as_classes, cast_like
 
 LOGGER = "flwr.fedrela"  # a child of Flower's logger: shown in the client's log
 LABELS, MADE, TRAINING = "fedrela.labels", "fedrela.made", "fedrela.training"
+WARNED = "fedrela.warned"
+FIRST = {"labels_for": "labels", "relabeled_dataset": "data", "relabeled_loader": "loader"}
+_APP = {"has mod": False}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +65,26 @@ def training_labels(context: Context, experiment: str, available: bool) -> Itera
         )
 
 
-def _current_labels(context: Context) -> StoredLabels | None:
+def note_mod() -> None:
+    """Note that the app of this process has a `relabel_mod`."""
+    _APP["has mod"] = True
+
+
+def _current_labels(call: str, given: Any, context: Any) -> StoredLabels | None:
+    if not hasattr(context, "state"):
+        names, kinds = [FIRST[call], "context"], [type(given).__name__, type(context).__name__]
+        if call == "labels_for":
+            names, kinds = names[::-1], kinds[::-1]
+        what = f"expected {call}({', '.join(names)}), got {call}({', '.join(kinds)})"
+        raise ArgumentError(what, argument="context")
     training = context.state.config_records.get(TRAINING)
     if training is None:
+        if not _APP["has mod"] and not any(name.startswith("fedrela.") for name in context.state):
+            context.state[WARNED] = ConfigRecord({"call": call})  # once per node and run
+            logging.getLogger(LOGGER).warning(
+                "FedReLa: %s changes nothing, since the app has no relabel_mod: ClientApp(mods=[relabel_mod(...)])",
+                call,
+            )
         return None
     training["asked"] = True
     return stored_labels(context, str(training["experiment"]))
@@ -90,7 +110,7 @@ def labels_for(context: Context, original: Any) -> Any:
     >>> labels_for(context, [0, 0, 1])
     [0, 0, 1]
     """
-    source = _current_labels(context)
+    source = _current_labels("labels_for", original, context)
     if source is None:
         return original
     try:
@@ -119,7 +139,7 @@ def relabeled_dataset(data: Any, context: Context, *, label: LabelKey | None = N
     >>> list(relabeled_dataset([("a", 0), ("b", 1)], context))
     [('a', 0), ('b', 1)]
     """
-    return dataset.RelabeledDataset(data, _current_labels(context), label=label)
+    return dataset.RelabeledDataset(data, _current_labels("relabeled_dataset", data, context), label=label)
 
 
 def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelKey | None = None) -> DataLoader[Any]:
@@ -140,4 +160,4 @@ def relabeled_loader(loader: DataLoader[Any], context: Context, *, label: LabelK
     >>> [labels.tolist() for rows, labels in loader]
     [[0, 1]]
     """
-    return dataset.relabeled_loader(loader, _current_labels(context), label=label)
+    return dataset.relabeled_loader(loader, _current_labels("relabeled_loader", loader, context), label=label)

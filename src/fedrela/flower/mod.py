@@ -25,18 +25,20 @@ from torch import nn
 from fedrela.core import Ledger
 from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.files import write_bytes
+from fedrela.flower.config_keys import PREFIX, check_keys
 from fedrela.flower.current_labels import (
     LABELS,
     LOGGER,
     MADE,
     StoredLabels,
+    note_mod,
     store_labels,
     stored_labels,
     training_labels,
 )
 from fedrela.models.runtime import device_of
 from fedrela.plugin.dataset import LabelKey, training_part
-from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, plan_passes
+from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, is_unexpected, plan_options, plan_passes
 from fedrela.plugin.policy import own_policy
 from fedrela.plugin.rows import same_random_numbers
 from fedrela.plugin.scorer import Scorer
@@ -45,11 +47,10 @@ from fedrela.plugin.store import OWN_NAME, LabelStore
 from fedrela.text import one_line, shown
 
 LOG = logging.getLogger(LOGGER)
-CHECKED = "fedrela.checked"
+CHECKED, TOLD = "fedrela.checked", "fedrela.told"
 ROUND = "server-round"
 UNNAMED = "client"  # of a node without client-id and partition-id
 NODE = "node"  # file in the folder of an unnamed client: the id of the last node that began to use it
-PREFIX = "fedrela-"
 
 
 def relabel_mod(
@@ -116,8 +117,10 @@ def relabel_mod(
     Scorer(nn.Identity, tuple, **scoring)  # likewise
     _check_functions(model=model, data=data, load=load, scoring_data=scoring_data, ids=ids, forward=forward)
     _check_device(device)
+    note_mod()
 
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+        note_mod()  # the app may have come from another process
         if message.metadata.message_type.split(".")[0] != "train":
             return call_next(message, context)
 
@@ -157,8 +160,7 @@ def _private(kind: type[Exception], round: int) -> Iterator[None]:
     try:
         yield
     except kind as error:
-        unexpected = not isinstance(error, FedrelaError)
-        LOG.error("FedReLa, round %d: %s", round, one_line(error, 2000), exc_info=unexpected)
+        LOG.error("FedReLa, round %d: %s", round, one_line(error, 2000), exc_info=is_unexpected(error))
         what = f"relabel_mod: failed in round {round} with {type(error).__name__}; the client's log says why"
         raise FedrelaError(what) from None
 
@@ -188,8 +190,12 @@ class _TrainCall:
         name = str(run.get(PREFIX + "experiment") or experiment or f"run-{context.run_id}")
         client = str(node.get("client-id", node.get("partition-id", UNNAMED)))
         self.store = LabelStore(_path(node.get("state-dir")), name, client)
-        policy = own_policy(_path(node.get(PREFIX + "policy")), self.store.root)
-        self.client_round = ClientRound(self.store, plan, policy, round, scorer, LOG)
+        check_keys("node-config", node, (f"{PREFIX}policy", "state-dir", "client-id"))
+        policy, file = own_policy(_path(node.get(f"{PREFIX}policy")), self.store)
+        self.client_round = ClientRound(self.store, plan, policy, round, scorer, LOG, file)
+        record = context.state.config_records.get(TOLD)
+        told = self.client_round.tell_policy("" if record is None else str(record["policy"]))
+        context.state[TOLD] = ConfigRecord({"policy": told})
 
     def labels(self) -> Ledger | None:
         """Return the current labels, None for the original ones, and put them into the context's state.
@@ -243,6 +249,8 @@ class _TrainCall:
 
 def _plan(rounds: int | str, options: dict[str, Any], run: dict[str, Any]) -> PassPlan:
     """Return the app's options, overridden by those of the run's configuration."""
+    others = [key for key in run if key != rounds and not key.startswith(PREFIX)]  # plan_passes knows its options
+    check_keys("run-config", others, [f"{PREFIX}{name.replace('_', '-')}" for name in ("experiment", *plan_options())])
     given = {key.removeprefix(PREFIX).replace("-", "_"): value for key, value in run.items() if key.startswith(PREFIX)}
     given.pop("experiment", None)
     number: Any = run.get(rounds) if isinstance(rounds, str) else rounds

@@ -107,7 +107,8 @@ class OneShot:
         self.plan = plan_passes(rounds=rounds, **options)
         self.store = LabelStore(store, experiment, str(client))
         self._policy = policy
-        self.policy = own_policy(policy, self.store.root)
+        self.policy, _ = own_policy(policy, self.store)
+        self._told = ""  # what the log says about the policy
         self.dataset = RelabeledDataset(data, label=label)
         self.ledger: Ledger | None = None
         self._taken_over: int | None = None  # None before its first round in which it is on
@@ -126,8 +127,9 @@ class OneShot:
 
         The policy's file is read again. The first call also checks everything that could fail in a later one.
         """
-        self.policy = own_policy(self._policy, self.store.root)
-        client_round = ClientRound(self.store, self.plan, self.policy, round, self._scorer(model), LOG)
+        self.policy, file = own_policy(self._policy, self.store)
+        client_round = ClientRound(self.store, self.plan, self.policy, round, self._scorer(model), LOG, file)
+        self._told = client_round.tell_policy(self._told)
         if self._had_labels and client_round.folder_is_gone():
             self.ledger = None
         else:

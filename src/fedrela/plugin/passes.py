@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from logging import Logger
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,10 @@ from fedrela.core import Ledger, Provenance, Relabelling, Schedule, relabel
 from fedrela.core.equations import agreement
 from fedrela.core.limits import eligible_by_agreement
 from fedrela.core.relabel_options import RelabelOptions
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.files import digest
 from fedrela.options import options_of
-from fedrela.plugin.policy import Policy
+from fedrela.plugin.policy import POLICY, Policy, named_file
 from fedrela.plugin.rows import reorder
 from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Scored
@@ -43,6 +45,11 @@ class PassPlan:
     preset: str
     seed: int  # draws come from the stream of seed, round and client
     resume: bool  # whether labels of another seed, preset or model, or of stricter limits, are used anyway
+
+
+def plan_options() -> list[str]:
+    """Return the names of all options of `plan_passes`."""
+    return ["rounds", "preset", "seed", "resume", *(each.name for of in (Schedule, Policy) for each in options_of(of))]
 
 
 def plan_passes(
@@ -82,6 +89,7 @@ class ClientRound:
     round: int
     scorer: Scorer
     log: Logger
+    policy_file: Path | None = None  # that `own` was read from
 
     def __post_init__(self) -> None:
         check_integer("round", self.round)
@@ -90,7 +98,10 @@ class ClientRound:
     def limits(self) -> Policy:
         """The limits that apply."""
         names = self.scorer.class_names
-        return self.plan.limits.numbered(names).stricter(self.own.numbered(names))
+        asked = self.plan.limits.numbered(names)
+        with named_file(self.policy_file):
+            own = self.own.numbered(names)
+        return asked.stricter(own)
 
     @property
     def off(self) -> bool:
@@ -125,15 +136,31 @@ class ClientRound:
             message = "%s: period %d has no effect: the client's policy permits one pass (passes = 1)"
             self.log.warning(message, self._where, self.plan.schedule.period)
         if self.may_relabel:
-            self.scorer.check_rows()
-            self._check_limits(self.scorer.check_batch())
+            self.scorer.check_rows(every=True)
+            self._check_limits(self.scorer.check_batch(self.round), len(self.scorer), self.scorer.ids)
         return passes[-1].options["round"] if passes else 0
 
-    def _check_limits(self, C: int) -> None:
-        """Raise if a limit names a class or a row that does not exist."""
-        self.limits.allowed_moves(C)
-        self.limits.class_taus(self.limits.tau, C)
-        self.limits.kept_rows(len(self.scorer), self.scorer.ids)
+    def _check_limits(self, C: int, n: int, ids: Sequence[str]) -> None:
+        """Raise if a limit names a class or a row that does not exist; the policy's file may change in any round."""
+        names = self.scorer.class_names
+        for limits, file in ((self.own.numbered(names), self.policy_file), (self.limits, None)):
+            with named_file(file):
+                limits.allowed_moves(C)
+                limits.class_taus(limits.tau, C)
+                limits.kept_rows(n, ids)
+
+    def tell_policy(self, told: str = "") -> str:
+        """Log which policy of the client is in force, unless that is what the log was `told`; return it."""
+        if self.policy_file is not None:
+            text = str(self.policy_file.absolute())
+        elif self.own != Policy():
+            text = "the one given as policy="
+        else:
+            named = "none named with policy= (in Flower, fedrela-policy in --node-config)"
+            text = f"the defaults, since there is no {self.store.root.absolute() / POLICY}, and {named}"
+        if text != told:
+            self.log.info("%s: the client's own policy is %s", self._where, text)
+        return text
 
     def labels(self, taken_over: int = 0, used: int = 0) -> Ledger | None:
         """Return the ledger of the current labels, or None for the original ones.
@@ -153,6 +180,8 @@ class ClientRound:
         past = [ledger for ledger in passes if ledger.options["round"] <= self.round]
         last = self._reorder(past[-1]) if past else None
         last_round = None if last is None else int(last.options["round"])
+        if last is not None:
+            self._check_limits(last.num_classes, last.original.size, last.ids)
         if last is not None and (limit := self.limits.broken_by(last)):
             message = "%s: the labels of round %d violate the current %s, so this client goes back to its original ones"
             self.log.warning(message, self._where, last_round, limit)
@@ -169,7 +198,7 @@ class ClientRound:
         except Exception as error:  # whatever a user's model or data raise: a round must not be lost to it
             current = "its original labels" if last is None else f"the labels of round {last_round}"
             message = "%s: scoring failed, so this client trains on %s; it tries again in its next round: %s"
-            self.log.error(message, self._where, current, one_line(error))
+            self.log.error(message, self._where, current, one_line(error), exc_info=is_unexpected(error))
             return last
         ledger = self.store.record(len(stored) + 1, self._relabel(scored), self.round)
         self._check_rows(ledger, scored.labels, scored.inputs_sha256)
@@ -227,6 +256,7 @@ class ClientRound:
 
     def _relabel(self, scored: Scored) -> Ledger:
         Q, y, limits = scored.posterior, scored.labels, self.limits
+        self._check_limits(Q.shape[1], len(y), self.scorer.ids)
         confirmed, refusal = agreement(Q, y), None
         eligible = eligible_by_agreement(confirmed, limits.min_agreement, len(y))
         if eligible is not None:
@@ -280,6 +310,11 @@ class ClientRound:
             warnings.append(f"nothing was re-labelled: {refusal}")
         for warning in warnings:
             self.log.warning("%s: %s", self._where, warning)
+
+
+def is_unexpected(error: BaseException) -> bool:
+    """Whether an error, or its cause, is not one of fedrela's: then its traceback belongs in the client's log."""
+    return not isinstance(error, FedrelaError) or (error.__cause__ is not None and is_unexpected(error.__cause__))
 
 
 def _not_refused(passes: list[Ledger]) -> list[Ledger]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from fedrela.core.limits import OwnerLimits
 from fedrela.errors import ArgumentError
 from fedrela.options import option, options_of, redeclared
 from fedrela.text import one_line, unknown
+
+if TYPE_CHECKING:
+    from fedrela.plugin.store import LabelStore
 
 POLICY = "policy.toml"
 NOT_OF_MOVES = ("enabled", "passes", "share")
@@ -124,10 +128,32 @@ def read_policy(path: str | Path) -> Policy:
         raise ArgumentError(f"{path}:{error.argument}: {error.reason}") from None
 
 
-def own_policy(given: Policy | str | Path | None, folder: Path) -> Policy:
-    """Return a policy, or read its file, by default the one in `folder`; without a file, the default policy."""
+def own_policy(given: Policy | str | Path | None, store: LabelStore) -> tuple[Policy, Path | None]:
+    """Return a client's policy and its file; without a file, the default policy.
+
+    The file is by default the one in the root of the store. One in the folder of an experiment or client is an error.
+    """
+    right = store.root / POLICY
+    file = (
+        None if isinstance(given, Policy) else Path(given) if given is not None else right if right.exists() else None
+    )
+    for misplaced in (store.folder.parent / POLICY, store.folder / POLICY):
+        if misplaced.is_file() and not (file is not None and file.exists() and misplaced.samefile(file)):
+            raise ArgumentError(
+                f"{misplaced}: a policy is not read there; move it to {right}, or name it with policy= "
+                "(in Flower, fedrela-policy in --node-config)"
+            )
     if isinstance(given, Policy):
-        return given
-    if given is None and not (folder / POLICY).exists():
-        return Policy()
-    return read_policy(folder / POLICY if given is None else given)
+        return given, None
+    return (Policy(), None) if file is None else (read_policy(file), file)
+
+
+@contextlib.contextmanager
+def named_file(file: Path | None) -> Iterator[None]:
+    """Name the file of a policy in the errors that its keys cause inside."""
+    try:
+        yield
+    except ArgumentError as error:
+        if file is None:
+            raise
+        raise ArgumentError(f"{file}:{error}") from None

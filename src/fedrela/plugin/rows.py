@@ -77,6 +77,22 @@ def as_numpy(value: Tensor) -> NDArray[Any]:
     return np.asarray((plain.float() if plain.dtype == torch.bfloat16 else plain).numpy())
 
 
+def are_finite(value: Any, depth: int = 0) -> bool:
+    """Whether no number in a row is NaN or infinite.
+
+    >>> are_finite((torch.ones(2), "a", 1)), are_finite({"x": [0.5, torch.tensor(torch.nan)]})
+    (True, False)
+    """
+    if isinstance(value, Tensor):
+        value = as_numpy(value)
+    if isinstance(value, np.ndarray | np.generic | float) and np.asarray(value).dtype != object:
+        return np.asarray(value).dtype.kind not in "fc" or bool(np.isfinite(value).all())
+    parts = list(value.values()) if isinstance(value, Mapping) else value
+    if depth == DEEPEST or not isinstance(parts, list | tuple | np.ndarray):
+        return True
+    return all(are_finite(each, depth + 1) for each in (parts.flat if isinstance(parts, np.ndarray) else parts))
+
+
 def sample_rows(data: Any, label: LabelKey | None) -> str:
     """Return the digest of a few rows spread over the data, and check that they are the same when read twice."""
     rows, collate = as_rows(data)
@@ -129,17 +145,21 @@ def same_random_numbers() -> Iterator[None]:
         yield
 
 
-def check_same_rows(data: Any, scoring_data: Any, label: LabelKey | None) -> None:
-    """Raise unless the rows to score are those of the training data: as many, with the same labels."""
+def check_same_rows(data: Any, scoring_data: Any, label: LabelKey | None, every: bool = False) -> None:
+    """Raise unless the rows to score are those of the training data: as many, with the same labels.
+
+    Labels are compared in a few rows, or in `every` one.
+    """
     train, clean = as_rows(data)[0], as_rows(scoring_data)[0]
     if len(train) != len(clean):
         what = f"expected {len(train)} rows, as many as the training data, got {len(clean)}"
         raise ArgumentError(what, argument="scoring_data")
-    for number in _sampled(len(train)):
-        with same_random_numbers():
-            labels = [own_label(rows[number], number, label) for rows in (train, clean)]
-        if labels[0] != labels[1]:
-            what = f"row {number} has label {labels[1]} here and {labels[0]} in the training data; keep their order"
+    numbers = range(len(train)) if every else _sampled(len(train))
+    with same_random_numbers():
+        own, other = ([own_label(rows[number], number, label) for number in numbers] for rows in (train, clean))
+    for number, first, second in zip(numbers, own, other, strict=True):
+        if first != second:
+            what = f"row {number} has label {second} here and {first} in the training data; keep their order"
             raise ArgumentError(what, argument="scoring_data")
 
 
@@ -166,4 +186,5 @@ def reorder(ledger: Ledger, ids: tuple[str, ...], where: object) -> Ledger:
     try:
         return ledger.for_rows(ids)
     except DataError as error:
-        raise DataError(f"{where}: {error}") from None
+        advice = "if rows came or left, undo these labels with a reason (LabelStore.undo, or fedrela ledger undo)"
+        raise DataError(f"{where}: {error}; {advice}, or use another experiment name, which makes new ones") from None

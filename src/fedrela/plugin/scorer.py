@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedrela.arguments import check_choice
+from fedrela.core.input_checks import ROW_SUM_TOLERANCE
 from fedrela.errors import ArgumentError, DataError
 from fedrela.models.inputs import FORWARD_BATCH
 from fedrela.plugin.dataset import LabelKey, as_rows
-from fedrela.plugin.rows import check_same_rows, row_ids, sample_rows
+from fedrela.plugin.rows import are_finite, check_same_rows, row_ids, same_random_numbers, sample_rows
 from fedrela.plugin.scoring import OUTPUTS, Forward, Scored, model_digest, rows_of, score
 from fedrela.text import shown
 
@@ -91,15 +92,25 @@ class Scorer:
         """The digest of a few rows, which are read twice and must not differ."""
         return sample_rows(self.data, self._options["label"])
 
-    def check_rows(self) -> None:
-        """Raise if rows cannot be used or differ between two reads, or if there is not one id per row."""
-        _ = self.sample_digest, self.ids
-        if self._training is not None:
-            check_same_rows(self._training(), self.data, self._options["label"])
+    def check_rows(self, every: bool = False) -> None:
+        """Raise if rows cannot be used or differ between two reads, or if there is not one id per row.
 
-    def check_batch(self) -> int:
-        """Score one batch and check its labels; return the number of classes."""
+        If the rows to score are not the training data, the labels of a few rows, or of `every` one, are compared.
+        """
+        _ = self.sample_digest, self.ids
+        self._check_training(every)
+
+    def _check_training(self, every: bool) -> None:
+        if self._training is not None:
+            check_same_rows(self._training(), self.data, self._options["label"], every)
+
+    def check_batch(self, round: int = 1) -> int:
+        """Score one batch and check outputs and labels; return the number of classes.
+
+        After round 1, a model that returns NaN for finite inputs may have diverged: then it is refused later.
+        """
         scored = self._score(most=FORWARD_BATCH)
+        self._check_outputs(scored.posterior, round)
         C = int(scored.posterior.shape[1])
         wrong = (scored.labels < 0) | (scored.labels >= C)
         if wrong.any():
@@ -113,13 +124,43 @@ class Scorer:
             raise ArgumentError(what, argument="class_names")
         return C
 
+    def _check_outputs(self, Q: NDArray[np.float64], round: int) -> None:
+        """Raise if outputs are not finite, or if they should be probabilities and are not."""
+        finite = np.isfinite(Q).all(axis=1)
+        if not finite.all():
+            rows = as_rows(self.data)[0]
+            with same_random_numbers():
+                wrong = next((row for row in range(len(Q)) if not are_finite(rows[row])), None)
+            row = int(finite.argmin())
+            if wrong is not None:
+                what = (
+                    f"row {wrong}: its inputs have NaN or infinity, so the model's outputs for row {row} are not finite"
+                )
+                raise DataError(f"data: {what}; fill in such values, or leave the rows out")
+            if round == 1:
+                what = f"its outputs for row {row} are not finite, although all inputs of the batch are"
+                raise ArgumentError(f"{what}; see its weights and how they are loaded", argument="model")
+        elif self._options["outputs"] == "probabilities":
+            total = Q.sum(axis=1)
+            off = (np.abs(total - 1) > ROW_SUM_TOLERANCE) | (Q.min(axis=1) < 0)
+            if off.any():
+                row = int(off.argmax())
+                what = (
+                    f"its outputs for row {row} are no probabilities: smallest {Q[row].min():.3g}, sum {total[row]:.3g}"
+                )
+                raise ArgumentError(f'{what}; if they are logits, leave out outputs="probabilities"', argument="model")
+
     def score(self) -> Scored:
-        """Score all rows; raise if they have no ids and differ from those of the client's first round."""
+        """Score all rows; raise if they have no ids and differ from those of the client's first round.
+
+        They are first compared with all rows of the training data, if these are others.
+        """
         if not self.ids and self.expected_digest not in ("", self.sample_digest):
             raise DataError(
                 "data: not the rows of this client's first round, or in another order; shuffle with a fixed seed, "
                 "or give ids"
             )
+        self._check_training(every=True)
         return self._score()
 
     def rows(self) -> tuple[NDArray[np.int64], str]:
