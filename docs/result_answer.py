@@ -24,6 +24,7 @@ from fedrela.metrics.paired import Interval
 from fedrela.text import percent, plural, points
 
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
+REPEATED = (REMEDIES, "-protocols")  # end the names of studies with settings of others
 # What clients can do about imbalance in place of FedReLa.
 PEERS = ("Re-weighting", "Oversampling", "SMOTE", "FedMix", "Balanced softmax")
 LEARNT = 0.1  # of the way from chance to a perfect model
@@ -64,7 +65,7 @@ def learnt(study: Study, arms: Arms) -> bool:
 
 def counted(studies: Sequence[Study]) -> tuple[list[Gain], list[Gain]]:
     """Return the rows that the first page counts, and those it leaves out since their baseline has not learnt."""
-    found = [gain for gain in all_gains(studies, tuple(PLACES)) if plain(gain) and not gain[0].name.endswith(REMEDIES)]
+    found = [gain for gain in all_gains(studies, tuple(PLACES)) if plain(gain) and not gain[0].name.endswith(REPEATED)]
     good = [learnt(study, arms) for study, _, arms in found]
     return [g for g, ok in zip(found, good, strict=True) if ok], [
         g for g, ok in zip(found, good, strict=True) if not ok
