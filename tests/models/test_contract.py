@@ -8,6 +8,7 @@ from torch import nn
 
 from fedrela.errors import ArgumentError
 from fedrela.models import Classifier, FlatModel, Plain, adapt, build, has_split, need_split, num_features
+from fedrela.models.contract import model_factory
 
 
 class Own(nn.Module):
@@ -109,3 +110,16 @@ def test_features_of_unknown_width():
     del model.num_features
     with pytest.raises(ArgumentError, match=r"^Classifier: num_features is missing"):
         num_features(model)
+
+
+class NoArguments(nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(4, 2)
+
+
+def test_a_class_that_takes_no_sizes_is_named():
+    with pytest.raises(
+        ArgumentError, match=r"^NoArguments: expected a function or class that takes \(input_shape, num_c"
+    ):
+        model_factory(NoArguments, (4,), 2)
+    assert isinstance(model_factory(lambda shape, classes: NoArguments(), (4,), 2)(), nn.Module)

@@ -299,6 +299,10 @@ class Imbalance(Options):
             what = f"class {int(np.argmin(available))} has no samples; leave it out, or use kind = 'natural'"
             raise DataError(what, argument="imbalance")
         order = class_order(num_classes, self.order, seed=seed)
+        minority = self._minority(order) if self.kind == "step" else None
+        if minority is not None and not 0 < minority.size < num_classes:
+            what = f"expected at least one of {num_classes} classes, and not all, got {minority.size}"
+            raise ArgumentError(what, argument="minority")
         largest = self._feasible(order, available) if self.largest is None else self.largest
         counts = self._counts(order, largest)
         if counts.min() == 0:
@@ -308,7 +312,6 @@ class Imbalance(Options):
             if self.largest is None and available[least] < available.max():
                 advice += f", or set largest: class {least} has only {plural(int(available[least]), 'sample')}"
             raise DataError(f"class {c} {why}; {advice}", argument="imbalance")
-        minority = self._minority(order) if self.kind == "step" else None
         return Selection(subsample(y, counts, seed=seed), counts, minority)
 
     def _minority(self, order: Ints) -> Ints:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -235,7 +236,19 @@ def model_factory(
     model: Model, input_shape: tuple[int, ...], classes: int, integers: bool = False
 ) -> Callable[[], nn.Module]:
     """Return a function that copies a user's module; `model` is the module, or a function that makes it."""
-    module = model if isinstance(model, nn.Module) else model(input_shape, classes)
+    if isinstance(model, nn.Module):
+        return partial(copy.deepcopy, adapt(model, input_shape, classes, integers))
+    try:
+        inspect.signature(model).bind(input_shape, classes)
+    except TypeError:
+        name = getattr(model, "__name__", type(model).__name__)
+        what = (
+            f"expected a function or class that takes (input_shape, num_classes), got {name}{inspect.signature(model)}"
+        )
+        raise ArgumentError(f"{name}: {what}") from None
+    except ValueError:  # some functions have no signature
+        pass
+    module = model(input_shape, classes)
     return partial(copy.deepcopy, adapt(module, input_shape, classes, integers))
 
 
