@@ -1,7 +1,8 @@
-"""The command line as users start it: in a process of its own."""
+"""The command line as users start it, in a process of its own, and what Flower's log says."""
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 
@@ -17,3 +18,14 @@ def run_cli():
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     return call
+
+
+@pytest.fixture
+def heard():
+    """The lines of Flower's log."""
+    from helpers.flower_apps import Heard  # which needs the extra flower
+
+    handler = Heard()
+    logging.getLogger("flwr").addHandler(handler)
+    yield handler.lines
+    logging.getLogger("flwr").removeHandler(handler)

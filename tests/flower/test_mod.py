@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import shutil
 
 import numpy as np
@@ -18,20 +17,12 @@ import fedrela
 from fedrela.flower import labels_for, relabel_mod, relabeled_dataset
 from fedrela.plugin import LabelStore, posterior
 from fedrela.streams import stream
-from helpers.flower_apps import Client, Heard, load_data, message, refused, sent
+from helpers.flower_apps import Client, load_data, message, refused, sent
 from helpers.plugin_toys import Scorer, points
 
 torch.set_num_threads(1)
 X, Y = points(3)
 OLD = Y.tolist()
-
-
-@pytest.fixture
-def heard():
-    handler = Heard()
-    logging.getLogger("flwr").addHandler(handler)
-    yield handler.lines
-    logging.getLogger("flwr").removeHandler(handler)
 
 
 def new_labels(round, model=None, **options):

@@ -15,18 +15,10 @@ from torch.utils.data import DataLoader
 from fedrela.errors import ArgumentError
 from fedrela.flower import current_labels, labels_for, relabel_mod, relabeled_dataset, relabeled_loader
 from fedrela.plugin import LabelStore
-from helpers.flower_apps import Client, Heard, load_data, message, refused
+from helpers.flower_apps import Client, load_data, message, refused
 from helpers.plugin_toys import Scorer, points
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture
-def heard():
-    handler = Heard()
-    logging.getLogger("flwr").addHandler(handler)
-    yield handler.lines
-    logging.getLogger("flwr").removeHandler(handler)
 
 
 @pytest.mark.parametrize("key", ["fedrela-polcy", "fedrela_policy", "Fedrela-Policy", "fedrela-policy-file"])

@@ -10,7 +10,7 @@ from typing import Any
 from fedrela.arms import ARMS, DROP, PAIRS
 from fedrela.core.notebook import data_frame
 from fedrela.engine.run_options import RelabelPlan
-from fedrela.experiment.grid import Cell, Grid, GridSummary
+from fedrela.experiment.grid import Cell, Grid, GridSummary, prefix_rounds
 from fedrela.experiment.load import config_sha256, config_toml
 from fedrela.experiment.overlay import merge, nested, overlay
 from fedrela.experiment.runner import Configuration, as_config
@@ -174,8 +174,8 @@ class Compare:
         found: dict[str, list[dict[str, float | None]]] = {arm: [] for arm in self.table.arms}
         for cell in (cell for cell in self.grid.cells if cell.baseline == baseline.label):
             result = self.grid.result(cell)
-            first = cell.config.relabel.schedule.first(cell.config.train.rounds)
-            found[cell.arm].append(result.metrics(self.table.score, since=first))
+            since = prefix_rounds(cell.config) + 1 if self.table.score == "best-validation" else 1
+            found[cell.arm].append(result.metrics(self.table.score, since=since))
             if said := result.lost():
                 record.setdefault("lost", {}).setdefault(cell.arm, f"seed {cell.seed}: {said}")
         record["arms"] = {arm: spreads(runs, runs[0]) for arm, runs in found.items()}

@@ -94,15 +94,13 @@ class Result:
     def metrics(self, score: str = "last", more: Sequence[str] = (), since: int = 1) -> dict[str, float | None]:
         """Return metrics and `more` as shares, None if a group has no test sample, and how many labels ``moved``.
 
-        `score` selects the final model (``last``), or the first round with the largest balanced accuracy on validation
-        samples (``best-validation``) among those from `since` on, or with the largest accuracy on the test set
-        (``best-test``).
+        `score` selects the final model (``last``), or the first round from `since` on with the largest balanced
+        accuracy on validation samples (``best-validation``) or the largest accuracy on the test set (``best-test``).
         """
         accuracy = self.accuracy
         if score != "last":
             place, by = {"best-validation": ("validation", "balanced"), "best-test": ("accuracy", "overall")}[score]
-            first = since if score == "best-validation" else 1
-            scored = [rec for rec in self.history() if rec["accuracy"] and rec[place] and rec["round"] >= first]
+            scored = [rec for rec in self.history() if rec["accuracy"] and rec[place] and rec["round"] >= since]
             accuracy = max(scored, key=lambda record: record[place][by], default={"accuracy": {}})["accuracy"]
         shares = {**accuracy, **accuracy.get("groups", {})}
         return {name: shares.get(name) for name in (*self.metric_names, *more)} | {"moved": self.moved}

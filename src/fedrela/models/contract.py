@@ -236,20 +236,23 @@ def model_factory(
     model: Model, input_shape: tuple[int, ...], classes: int, integers: bool = False
 ) -> Callable[[], nn.Module]:
     """Return a function that copies a user's module; `model` is the module, or a function that makes it."""
-    if isinstance(model, nn.Module):
-        return partial(copy.deepcopy, adapt(model, input_shape, classes, integers))
-    try:
-        inspect.signature(model).bind(input_shape, classes)
-    except TypeError:
-        name = getattr(model, "__name__", type(model).__name__)
-        what = (
-            f"expected a function or class that takes (input_shape, num_classes), got {name}{inspect.signature(model)}"
-        )
-        raise ArgumentError(f"{name}: {what}") from None
-    except ValueError:  # some functions have no signature
-        pass
-    module = model(input_shape, classes)
+    module = model if isinstance(model, nn.Module) else _made(model, input_shape, classes)
     return partial(copy.deepcopy, adapt(module, input_shape, classes, integers))
+
+
+def _made(make: Callable[..., nn.Module], *sizes: Any) -> nn.Module:
+    """Call a user's function or class with the two sizes, or raise if it does not take them."""
+    try:
+        signature = inspect.signature(make)
+    except ValueError:  # some functions have none
+        return make(*sizes)
+    try:
+        signature.bind(*sizes)
+    except TypeError:
+        name = getattr(make, "__name__", type(make).__name__)
+        what = "expected a function or class that takes (input_shape, num_classes)"
+        raise ArgumentError(f"{name}: {what}, got {name}{signature}") from None
+    return make(*sizes)
 
 
 def check_sizes(name: str, value: object) -> tuple[int, ...]:

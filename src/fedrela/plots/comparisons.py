@@ -73,7 +73,7 @@ def gains(source: Any, *, base: str = "baseline", treated: str = "fedrela", ax: 
     ax.axvline(0, color=style.MUTED, linewidth=1)
     style.name_rows(ax, [row[0] for row in rows], texts, 46, places)
     ax.set_xlabel("gain in points")
-    keys = {metric: style.dot(colour, True) for metric, colour in colours.items()}
+    keys = {style.name(metric): style.dot(colour, True) for metric, colour in colours.items()}
     if (True, True) in kinds:
         keys["interval excludes zero"] = style.dot(style.MUTED, True)
     if words := OPEN_DOTS.get(((False, True) in kinds, (False, False) in kinds)):
