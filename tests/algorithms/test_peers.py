@@ -88,6 +88,27 @@ def test_smote_on_features_trains_the_head_on_made_ones_too():
     assert np.isfinite(made.model.collect()).all()
 
 
+def test_smote_on_features_trains_the_body_as_fedavg_and_the_head_on_the_mean_of_all():
+    labels = np.array([0] * 60 + [1] * 3 + [3])  # about twice as many synthetic features as real ones
+    plain, made = turn_of(labels, batch_size=64, lr=1.0), turn_of(labels, batch_size=64, lr=1.0)
+    smote = Smote(space="features")
+    features, before = made.features(), made.model.module.head.weight.detach().clone()
+    synthetic, synthetic_labels = smote._synthetic_features(made)
+    FedAvg().client(plain)
+    smote.client(made)
+    bodies = [context.model.module.body.weight for context in (plain, made)]
+    assert torch.allclose(*bodies, atol=1e-6)
+    rng = made.stream("made features")
+    number = int(rng.poisson(len(synthetic) / len(labels) * len(labels)))
+    drawn = torch.from_numpy(rng.integers(len(synthetic), size=number))
+    head = turn_of(labels).model.module.head
+    with torch.enable_grad():
+        logits = head(torch.cat([features, synthetic[drawn]]))
+        mean = cross_entropy(logits, torch.cat([torch.from_numpy(labels), synthetic_labels[drawn]]))
+        (gradient,) = torch.autograd.grad(mean, [head.weight])
+    assert torch.allclose(before - made.model.module.head.weight.detach(), gradient, atol=1e-6)
+
+
 def test_smote_on_features_uses_the_loss_of_the_run():
     trained = {}
     for loss in ("cross_entropy", "balanced_softmax"):

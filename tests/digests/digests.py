@@ -156,11 +156,12 @@ def main() -> int:
     if here is None:
         print(f"{chosen.file}: nothing was recorded on this machine, {machine()}; record an earlier commit first")
         return 2
-    differing = [name for name in found if here.get(name) != found[name]]
+    fresh = sorted(set(found) - set(here))  # such as an algorithm that has changed since this machine's recording
+    differing = [name for name in found if name in here and here[name] != found[name]]
     missing = sorted(set(here) - set(found)) if not chosen.only else []
-    print(
-        f"{len(found) - len(differing)} equal, {len(differing)} different {differing}, {len(missing)} missing {missing}"
-    )
+    lists = {"different": differing, "missing": missing, "not recorded": fresh}
+    equal = len(found) - len(differing) - len(fresh)
+    print(f"{equal} equal, " + ", ".join(f"{len(names)} {what} {names}" for what, names in lists.items()))
     return 1 if differing or missing else 0
 
 

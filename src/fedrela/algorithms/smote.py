@@ -3,7 +3,8 @@
 Chawla et al., SMOTE: synthetic minority over-sampling technique, JAIR 2002.
 
 In the space of inputs (tables) whole rows are synthesised. In the space of features (images) the client computes
-features with the received model; the head also trains on synthetic features. Each class is filled up to the size of the
+features with the received model, and synthesises between them: the head's loss is the mean over real and synthetic
+features, and the layers below train on the real samples as with FedAvg. Each class is filled up to the size of the
 client's largest class; a class of one sample has no neighbours, so the sample is repeated. imbalanced-learn finds the
 neighbours (``pip install 'fedrela[imblearn]'``). The client's weight in the average stays that of its real samples.
 
@@ -81,13 +82,16 @@ class Smote(Algorithm):
         share = len(labels) / len(context.samples)
 
         def both(batch: Batch) -> Tensor:
-            value = loss(batch.forward(), batch.y)
             number = int(rng.poisson(share * len(batch.y))) if len(labels) else 0
-            if number:
-                at = torch.from_numpy(rng.integers(len(labels), size=number))
-                split: Any = batch.module
-                value = value + number / len(batch.y) * loss(split.head(synthetic[at]), labels[at])
-            return value
+            if not number:
+                return loss(batch.forward(), batch.y)
+            at = torch.from_numpy(rng.integers(len(labels), size=number))
+            split: Any = batch.module
+            features = batch.features()
+            # A mean over more samples: the same values with a larger gradient, so that the body's stays that of FedAvg.
+            features = features + number / len(batch.y) * (features - features.detach())
+            logits = torch.cat([batch.head(features), split.head(synthetic[at])])
+            return loss(logits, torch.cat([batch.y, labels[at]]))
 
         context.train(loss=both)
 
