@@ -117,7 +117,7 @@ STEP = ("minority", "overall")
 CLAIMED = {  # by study of results/: which claim it is about
     "fmnist-fedavg": "tab:step, FedAvg", "fmnist-baselines": "tab:step, other baselines", "fmnist-alpha": "alpha",
     "fmnist-published": "tab:step at the published size", "cifar10-lt": "tab:lt", "sensitivity-tau": "tau",
-    "cifar10-more": "other baselines on long-tailed CIFAR-10", "tinyimagenet": "a long tail of Tiny-ImageNet",
+    "cifar10-more": "other remedies on long-tailed CIFAR-10", "tinyimagenet": "a long tail of Tiny-ImageNet",
     "cifar100-k10": "tab:lt on CIFAR-100, 10 clients", "cifar100-k50": "50 clients", "cifar100-k100": "100 clients",
     "fmnist-easy": "step imbalance, rare classes that are easy to distinguish",
     "fmnist-easy-published": "the same with 500 rounds",

@@ -133,10 +133,10 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
         yield "Gains over the same algorithm without FedReLa, in the first setting of one study per data set; the"
         yield "sentences below are about all studies."
         yield ""
-    yield "- **How much?** In points, and in the median over settings, the rare classes gain"
-    yield f"  {medians(main, 'baseline', 'fedrela', rare)};"
-    yield f"  the headline accuracy {medians(main, 'baseline', 'fedrela', headline)}."
-    yield f"- **At what price?** The common classes change by {medians(main, 'baseline', 'fedrela', common)}."
+    gains = {metric: medians(main, "baseline", "fedrela", metric) for metric in (rare, headline, common)}
+    yield f"- **How much?** In points, the rare classes gain {gains[rare]}, the headline"
+    yield f"  accuracy {gains[headline]}: medians over the settings of each [data set](#by-data)."
+    yield f"- **At what price?** The common classes change by {gains[common]}."
     alone = medians(main, "baseline", "baseline-drop", rare)
     yield f"- **How much of it is the learning-rate drop?** Alone it gives the rare classes {alone};"
     yield f"  with the drop in both arms FedReLa adds {medians(main, 'baseline-drop', 'fedrela-drop', rare)}."

@@ -94,13 +94,15 @@ def by_place(gains: Sequence[Gain], page: str) -> list[Gain]:
 
 
 def medians(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
-    """Write the median gain of each page that has one.
+    """Write the lowest and the highest of the medians of all pages.
 
     >>> medians([], "baseline", "fedrela", rare)
     'not measured yet'
     """
     found = {name: means(by_place(gains, page), base, treated, metric) for page, name in PLACES.items()}
-    return ", ".join(f"{points(median(each))} on {name}" for name, each in found.items() if each) or "not measured yet"
+    middle = {name: median(each) for name, each in found.items() if each}
+    ends = dict.fromkeys(end(middle, key=lambda name: middle[name]) for end in (min, max)) if middle else {}
+    return " to ".join(f"{points(middle[name])} ({name})" for name in ends) or "not measured yet"
 
 
 def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[str]:
@@ -121,6 +123,8 @@ def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[st
             )
     if not rows:
         return
+    yield "## By data"
+    yield ""
     yield "Median of the differences over all settings, and their range, in points:"
     yield ""
     yield from table(["data", "settings", *(title for title, *_ in COLUMNS)], rows)
@@ -198,19 +202,23 @@ def for_whom(studies: Sequence[Study]) -> str:
         f"FedReLa in {behind} of {plural(len(means), 'model')} of tables and medical images, beyond noise in {clear}, "
         f"by {points(median(means))} points of balanced accuracy in the median ([below](#against-other-remedies))"
     ]
-    for study in studies:
-        rows = [gains for remedy, gains in beside(study, studies) if learnt(study, remedy_arms(study, remedy))]
+    ahead, numbers = [], set()
+    for page, name in PLACES.items():
+        rows = [
+            gains[headline(study)]
+            for study in studies
+            if study.page == page
+            for row, gains in beside(study, studies)
+            if learnt(study, study.rows[row])
+        ]
         if rows:
-            ahead = sum((gains[headline(study)].mean or 0) > 0 for gains in rows)
-            seeds = min(len(gains[headline(study)].values) for gains in rows)
-            place, size = f"[{study.short}]({study.page}.md)", plural(seeds, "seed")
-            words.append(f"on {place} FedAvg with it is ahead of {ahead} of {len(rows)} others ({size})")
+            ahead.append(f"{sum((gain.mean or 0) > 0 for gain in rows)} of {len(rows)} on [{name}]({page}.md)")
+            numbers |= {len(gain.values) for gain in rows}
+    if ahead:
+        fewest = f"{min(numbers)} to " if len(numbers) > 1 else ""
+        known = f"{fewest}{plural(max(numbers), 'seed')}, all at FedAvg's learning rate"
+        words.append(f"FedAvg with it is ahead of another remedy alone in {', '.join(ahead)} ({known})")
     return f"{'; '.join(words)}."
-
-
-def remedy_arms(study: Study, remedy: str) -> Arms:
-    """Return the arms of a remedy."""
-    return next(arms for (name, _), arms in study.rows.items() if name == remedy)
 
 
 def remedy_table(studies: Sequence[Study]) -> Iterator[str]:

@@ -74,27 +74,34 @@ def choice(study: Study) -> Iterator[str]:
     yield from table(["baseline", "setting", "seeds", "balanced accuracy on validation samples", ""], rows)
 
 
-PLAIN = {  # by study of other remedies: the one that has FedAvg with FedReLa, and in which of its settings
+IF_100 = {"data.imbalance.factor": 100, "data.partition.alpha": 0.3}
+PLAIN: dict[str, tuple[str, dict[str, Any] | None]] = {
+    # by study of other remedies: the one that has FedAvg with FedReLa, and its setting there; None: in every setting
     "fmnist-peers": ("fmnist-fedavg", {"data.imbalance.minority": [0, 2, 4], "data.imbalance.ratio": 20}),
-    "cifar10-more": ("cifar10-lt", {"data.imbalance.factor": 100, "data.partition.alpha": 0.3}),
+    "cifar10-lt": ("cifar10-lt", None),
+    "cifar10-more": ("cifar10-lt", IF_100),
+    "cifar100-k10": ("cifar100-k10", None),
+    "cifar100-k50": ("cifar100-k50", None),
+    "cifar100-k100": ("cifar100-k100", None),
 }
 
 
-def beside(study: Study, studies: Sequence[Study]) -> Iterator[tuple[str, dict[str, Interval]]]:
-    """Yield for every other remedy what FedAvg with FedReLa gains over it, by metric."""
-    name, values = PLAIN.get(study.name, ("", {}))
+def beside(study: Study, studies: Sequence[Study]) -> Iterator[tuple[tuple[str, str], dict[str, Interval]]]:
+    """Yield for every row of another remedy what FedAvg with FedReLa gains over it, by metric."""
+    name, values = PLAIN.get(study.name, ("", None))
     plain = {
-        cell["seed"]: cell
+        (cell["seed"], str(cell["values"])): cell
         for other in studies
         if other.name == name
         for cell in other.cells
-        if (cell["baseline"], cell["arm"], cell["values"]) == ("FedAvg", "fedrela", values)
+        if (cell["baseline"], cell["arm"]) == ("FedAvg", "fedrela")
     }
-    for (remedy, _), arms in study.rows.items():
-        cells = [cell for cell in arms.get("baseline", ()) if cell["seed"] in plain]
-        if cells:
-            pair = {"remedy": cells, "fedrela": [plain[cell["seed"]] for cell in cells]}
-            yield remedy, {metric: difference(pair, "remedy", "fedrela", metric) for metric in study.metrics}
+    for row, arms in study.rows.items():
+        at = [(cell, plain.get((cell["seed"], str(values or cell["values"])))) for cell in arms.get("baseline", ())]
+        both = [(cell, other) for cell, other in at if other is not None]
+        if both and row[0] != "FedAvg":
+            pair = {"remedy": [cell for cell, _ in both], "fedrela": [other for _, other in both]}
+            yield row, {metric: difference(pair, "remedy", "fedrela", metric) for metric in study.metrics}
 
 
 def section(study: Study, pictures: Pictures, studies: Sequence[Study] = ()) -> Iterator[str]:
@@ -115,10 +122,10 @@ def section(study: Study, pictures: Pictures, studies: Sequence[Study] = ()) -> 
         yield from choice(study)
     else:
         yield from measured(study, pictures)
-    if rows := [[remedy, *map(gain_text, gains.values())] for remedy, gains in beside(study, studies)]:
+    if rows := [[*row, *map(gain_text, gains.values())] for row, gains in beside(study, studies)]:
         yield "FedAvg with FedReLa against each of them alone, paired by seed, in points:"
         yield ""
-        yield from table(["against", *study.metrics], rows)
+        yield from table(["against", "setting", *study.metrics], rows)
     yield f"Records: [results/{study.name}](../../results/{study.name}/summary.json)."
     yield ""
 
