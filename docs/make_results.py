@@ -116,9 +116,8 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     rows = []
     first: dict[str, Gain] = {}
     for gain in (*main, *left_out):
-        if gain[0].name in OVERVIEW:
-            first.setdefault(gain[0].name, gain)
-    for study, _, arms in first.values():
+        first.setdefault(gain[0].name, gain)
+    for study, _, arms in (first[name] for name in OVERVIEW if name in first):
         name = arms["baseline"][0]["baseline"]
         words = {"common classes": common, "rare classes": rare, "headline accuracy": headline}
         for word, metric in ((word, of(study)) for word, of in words.items()):
