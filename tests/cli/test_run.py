@@ -90,10 +90,11 @@ def test_what_else_was_scored_is_shown(run):
     out = run("run", write(table)).out
     names = re.findall(r"^(.+?) {2,}[\d.]+ %$", out, re.M)
     assert names[:2] == ["balanced", "overall"], "what counts most comes first"
-    assert names[-4:] == [
+    assert names[-5:] == [
         "AUROC",
         "AUPRC of class 1",
         "balanced, on validation data",
+        "balanced, threshold from validation",
         "mean over clients' own test data",
     ]
     assert "labels moved  0 of " in out

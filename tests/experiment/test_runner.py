@@ -319,6 +319,17 @@ def test_two_classes_are_ranked_as_well(tmp_path):
     assert 0.2 < done.accuracy["auprc"] <= 1
 
 
+def test_two_classes_are_also_scored_at_the_threshold_that_validation_chooses(tmp_path):
+    options = {"classes": 2, "samples": [300, 30], "test_samples": [90, 60], "separation": 1.0}
+    data = {"options": options, "imbalance": {"kind": "natural"}, "validation": 0.3}
+    done = run(small(data=data), out=tmp_path / "run")
+    found = done.record["at_threshold"]
+    assert found["threshold"] < 0, "class 1 is rare, so that it is predicted too seldom"
+    assert found["balanced"] == pytest.approx(np.mean(found["per_class"]))
+    assert found["balanced"] > done.accuracy["balanced"]
+    assert "at_threshold" not in run(small(data={"validation": 0.3}), out=tmp_path / "four classes").record
+
+
 def test_clients_score_for_themselves(tmp_path):
     local = run(small(train={"local_test": True}), out=tmp_path / "run").record["local"]
     assert len(local["clients"]) == 5

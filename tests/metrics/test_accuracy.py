@@ -15,7 +15,7 @@ from scipy.special import log_softmax, softmax
 from sklearn import metrics as sk
 
 from fedrela.errors import ArgumentError, DataError
-from fedrela.metrics import Groups, evaluation_groups, headline, score
+from fedrela.metrics import Groups, best_threshold, evaluation_groups, headline, score
 from helpers.batteries import examples
 
 EASY = st.integers(-6, 6).map(lambda n: n / 2)  # many ties
@@ -63,6 +63,27 @@ def test_rankings_against_scikit_learn(case):
     margin = x[:, 1].astype(np.float64) - x[:, 0]
     assert found.auroc == pytest.approx(sk.roc_auc_score(y, margin), rel=1e-14)
     assert found.auprc == pytest.approx(sk.average_precision_score(y, margin), rel=1e-14)
+
+
+@examples(300, 2_000)
+@given(answers(classes=st.just(2)))
+def test_no_threshold_is_better_than_the_best(case):
+    x, y = case
+    found = best_threshold(x, y)
+    if np.unique(y).size == 1:
+        assert found is None
+        return
+    margin = x[:, 1].astype(np.float64) - x[:, 0]
+    false, true, _ = sk.roc_curve(y, margin, drop_intermediate=False)
+    reached = sk.balanced_accuracy_score(y, margin > found)
+    assert reached == pytest.approx(((true + 1 - false) / 2).max(), abs=1e-12)
+    assert score(x.astype(np.float64) - [0.0, found], y).balanced == pytest.approx(reached)
+
+
+def test_of_equally_good_thresholds_the_nearest_to_the_usual_one_is_chosen():
+    assert best_threshold([[0.0, -4.0], [0.0, -2.0], [0.0, 1.0], [0.0, 2.0]], [0, 1, 0, 1]) == 1.5
+    assert best_threshold([[0.0, np.nan], [0.0, 1.0]], [0, 1]) is None
+    assert best_threshold([[0.0, 0.0], [0.0, 0.0]], [0, 1]) in (-1.0, 1.0), "nothing tells them apart"
 
 
 @examples(300, 2_000)

@@ -242,6 +242,8 @@ def _accuracies(result: Result) -> dict[str, Any]:
         shares |= {"AUROC": accuracy["auroc"], f"AUPRC of {printable(positive, 40)}": accuracy["auprc"]}
     if "validation" in record:
         shares["balanced, on validation data"] = record["validation"]["balanced"]
+    if "at_threshold" in record:
+        shares["balanced, threshold from validation"] = record["at_threshold"]["balanced"]
     if "local" in record:
         shares["mean over clients' own test data"] = record["local"]["mean"]
     return shares

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedrela.algorithms.base import Algorithm, ArraySpec
 from fedrela.engine.admission import admit
@@ -13,21 +14,45 @@ from fedrela.engine.dispatch import collect, make_tasks, write_broadcast
 from fedrela.engine.run import Run
 from fedrela.engine.tasks import Task
 from fedrela.errors import RunFailedError
-from fedrela.metrics import Scores, score, score_sums
+from fedrela.metrics import Scores, best_threshold, score, score_sums
 
 
 def evaluate(run: Run, subject: str = "test") -> Scores | None:
     """Score the model on the test set, or on the clients' validation samples; None if there are none."""
     if run.problem.held_by_clients == subject:
         return _evaluate_at_clients(run)
-    labels = run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]
-    if not len(labels):
+    labels = _labels(run, subject)
+    return score(_scores(run, subject), labels, run.problem.groups) if len(labels) else None
+
+
+def evaluate_at_threshold(run: Run) -> dict[str, Any] | None:
+    """Score the test set at the decision threshold that is best for the clients' validation samples, for two classes.
+
+    None if there are no samples of either kind here, or not of both classes.
+    """
+    problem = run.problem
+    if problem.num_classes != 2 or problem.held_by_clients or not len(_labels(run, "test")):
         return None
-    scores = run.memory.allocate(f"scores {subject}", {"scores": ArraySpec((len(labels), run.problem.num_classes))})
+    validation = _labels(run, "validation")
+    threshold = best_threshold(_scores(run, "validation"), validation) if len(validation) else None
+    if threshold is None:
+        return None
+    found = score(_scores(run, "test").astype(np.float64) - [0.0, threshold], _labels(run, "test"))
+    return {"threshold": threshold, "balanced": found.balanced, "per_class": found.as_record()["per_class"]}
+
+
+def _labels(run: Run, subject: str) -> NDArray[np.int64]:
+    return run.problem.y_test if subject == "test" else run.problem.y_train[run.runner.setup.validation]
+
+
+def _scores(run: Run, subject: str) -> NDArray[Any]:
+    """Return the logits of all samples of a set."""
+    specs = {"scores": ArraySpec((len(_labels(run, subject)), run.problem.num_classes))}
+    scores = run.memory.allocate(f"scores {subject}", specs)
     broadcast, round = write_broadcast(run), run.state.round
-    batches = range(-(-len(labels) // SCORE_BATCH))
+    batches = range(-(-len(_labels(run, subject)) // SCORE_BATCH))
     _finish(run, [Task("score", round, 0, broadcast, scores.handle, row, subject=subject) for row in batches])
-    return score(scores.row()["scores"], labels, run.problem.groups)
+    return scores.row()["scores"]
 
 
 def own_scores(classes: int) -> dict[str, ArraySpec]:

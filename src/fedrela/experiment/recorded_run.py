@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrela.core import Ledger
 from fedrela.engine.checkpoint import restore_checkpoint, save_checkpoint
-from fedrela.engine.evaluation import evaluate, evaluate_locally
+from fedrela.engine.evaluation import evaluate, evaluate_at_threshold, evaluate_locally
 from fedrela.engine.problem import Problem
 from fedrela.engine.round import next_round
 from fedrela.engine.round_result import RoundResult
@@ -117,6 +117,9 @@ class RecordedRun:
         validation = evaluate(run, "validation")
         if validation is not None:
             result["validation"] = validation.as_record()
+        at_threshold = evaluate_at_threshold(run)
+        if at_threshold is not None:
+            result["at_threshold"] = at_threshold
         if run.plan.train.local_test:
             result["local"] = evaluate_locally(run)
         return result

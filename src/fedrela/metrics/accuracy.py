@@ -165,6 +165,37 @@ def _scores(
     )
 
 
+def best_threshold(logits: ArrayLike, labels: ArrayLike) -> float | None:
+    """Return the decision threshold with the highest balanced accuracy: class 1 where ``logit 1 - logit 0`` exceeds it.
+
+    It lies midway between two scores, or one beyond them all; of equally good ones it is the nearest to 0, the usual
+    threshold. None if a class has no sample, or a row no softmax.
+
+    Parameters
+    ----------
+    logits : (n, 2) floats
+        One row per sample.
+    labels : (n,) integers, 0 or 1
+        The true classes.
+
+    Examples
+    --------
+    >>> best_threshold([[2.0, 0.0], [1.0, 0.0], [0.5, 0.0], [0.0, 1.0]], [0, 0, 1, 1])
+    -0.75
+    """
+    x, y = np.asarray(logits, np.float64), class_ids("labels", labels, 2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        distinct, rank = np.unique(x[:, 1] - x[:, 0], return_inverse=True)
+    counts = np.bincount(y, minlength=2)
+    if not counts.all() or not np.isfinite(distinct).all():
+        return None
+    below = [np.append(0, np.cumsum(np.bincount(rank[y == c], minlength=distinct.size))) for c in (0, 1)]
+    balanced = below[0] / counts[0] + 1 - below[1] / counts[1]
+    between = np.concatenate([[distinct[0] - 1], (distinct[:-1] + distinct[1:]) / 2, [distinct[-1] + 1]])
+    best = between[np.isclose(balanced, balanced.max(), rtol=0, atol=1e-12)]
+    return float(best[np.abs(best).argmin()])
+
+
 def headline(test_counts: ArrayLike) -> str:
     """Return the accuracy to report first: ``"overall"`` on a balanced test set, ``"balanced"`` on any other.
 

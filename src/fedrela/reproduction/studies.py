@@ -264,6 +264,7 @@ def run_record(result: Result) -> Record:
             "macro_f1": record["macro_f1"],
             "moved": result.moved,
             **({} if validation is None else {"validation": validation}),
+            **{key: record[key] for key in ("at_threshold",) if key in record},
             "best_test": {key: value for key, value in result.metrics("best-test").items() if key != "moved"},
             "last_ten": last_ten(curve),
             "curve": _thinned(curve),
