@@ -202,6 +202,12 @@ def for_whom(studies: Sequence[Study]) -> str:
         f"FedReLa in {behind} of {plural(len(means), 'model')} of tables and medical images, beyond noise in {clear}, "
         f"by {points(median(means))} points of balanced accuracy in the median ([below](#against-other-remedies))"
     ]
+    if moved := at_thresholds(studies):
+        leads = [difference(arms, "fedrela", "baseline at threshold", "balanced").mean or 0.0 for _, _, arms in moved]
+        words.append(
+            f"with two classes so is the plain model at a decision threshold that validation samples choose, in "
+            f"{sum(each > 0 for each in leads)} of {plural(len(leads), 'model')}, by {points(median(leads))}"
+        )
     ahead, numbers = [], set()
     for page, name in PLACES.items():
         rows = [
@@ -245,29 +251,50 @@ def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
     both = [gain for gain in all_gains(studies, ["tables"]) if not plain(gain) and gain[0].name not in tuned(studies)]
     yield "What FedReLa adds to a remedy, over all remedies of [tables](tables.md), in points of balanced accuracy:"
     yield ""
-    for words, base, treated in (
-        ("without the learning-rate drop", "baseline", "fedrela"),
-        ("with the drop in both arms", "baseline-drop", "fedrela-drop"),
-    ):
-        yield f"- {words}: {tally(both, base, treated, headline)};"
-    yield f"- {ranking(studies)}"
+    yield f"- without the learning-rate drop: {tally(both, 'baseline', 'fedrela', headline)};"
+    yield f"- with the drop in both arms: {tally(both, 'baseline-drop', 'fedrela-drop', headline)}."
     yield ""
+    yield from threshold_table(studies)
 
 
-def ranking(studies: Sequence[Study]) -> str:
-    """Say how the ranking of samples changes in problems with two classes."""
-    found = [
-        difference(arms, "baseline", "fedrela", "auroc").mean or 0.0
-        for study, name, arms in all_gains(studies, ["tables"])
-        if "auroc" in study.metrics and "," not in name and study.name not in tuned(studies)
-    ]
+def at_thresholds(studies: Sequence[Study]) -> list[tuple[Study, str, Arms]]:
+    """Return the plain models with two classes, with their balanced accuracy at the threshold of validation samples.
+
+    Two more arms have it: ``baseline at threshold`` and ``fedrela at threshold``.
+    """
+    found = []
+    for study, name, arms in all_gains(studies, ["tables"]):
+        both = {arm: arms[arm] for arm in ("baseline", "fedrela")}
+        has_both = all("at_threshold" in cell for cells in both.values() for cell in cells)
+        if has_both and "," not in name and study.name not in tuned(studies):
+            chosen = {f"{arm} at threshold": [c | c["at_threshold"] for c in cells] for arm, cells in both.items()}
+            found.append((study, name, {**both, **chosen}))
+    return found
+
+
+def threshold_table(studies: Sequence[Study]) -> Iterator[str]:
+    """Yield for models with two classes what a decision threshold does, with and without FedReLa."""
+    found = at_thresholds(studies)
     if not found:
-        return "AUROC is not measured yet."
-    return (
-        f"AUROC of the plain models changes by {points(min(found))} to {points(max(found))} points. So with two "
-        "classes the gain may be no more than that of a lower decision threshold. Choosing the threshold on validation "
-        "samples was not compared."
-    )
+        return
+    shown = ("baseline", "fedrela", "baseline at threshold", "fedrela at threshold")
+    rows = [
+        [
+            study.title,
+            name,
+            *(cell_text(arms[arm], "balanced") for arm in shown),
+            gain_text(difference(arms, "baseline at threshold", "fedrela", "balanced")),
+        ]
+        for study, name, arms in found
+    ]
+    ranks = [difference(arms, "baseline", "fedrela", "auroc").mean or 0.0 for _, _, arms in found]
+    yield "With two classes the decision threshold can be moved instead: here to where the balanced accuracy of the"
+    yield "clients' validation samples is highest. That needs no training, but validation samples of both classes."
+    yield f"FedReLa changes AUROC, on which no threshold has an influence, by {points(min(ranks))} to"
+    yield f"{points(max(ranks))} points. Balanced accuracy:"
+    yield ""
+    columns = ("plain", "FedReLa", "plain, threshold", "FedReLa, threshold", "FedReLa minus plain at its threshold")
+    yield from table(["study", "model", *columns], rows)
 
 
 def run_digests(arms: Arms) -> tuple[str, ...]:

@@ -142,6 +142,23 @@ def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
     assert "| made | CNN, class weights | 75.0 | 84.0 | 79.7 | -4.3 |" in text, "the seed that all have"
 
 
+def test_two_classes_are_compared_with_a_threshold():
+    shares = {"baseline": (0.6, 0.85), "fedrela": (0.8, 0.84)}
+    cells = [
+        cell(arm, seed, 0.5, {}, "CNN")
+        | {"balanced": usual, "auroc": 0.9, "at_threshold": {"balanced": moved + 0.01 * seed}}
+        for arm, (usual, moved) in shares.items()
+        for seed in SEEDS
+    ]
+    cells += [cell("baseline", seed, 0.5, {}, "CNN, class weights") for seed in SEEDS]
+    made = study("pneumonia", cells, "tables")
+    text = "\n".join(make_results.index([made], {}))
+    assert "| made | CNN | 60.0 ± 0.0 | 80.0 ± 0.0 | 87.0 ± 1.0 | 86.0 ± 1.0 | **-7.0** [-9.5, -4.5] |" in text
+    assert "threshold that validation samples choose, in 1 of 1 model, by +7.0" in text
+    del cells[0]["at_threshold"]
+    assert "threshold" not in "\n".join(make_results.index([study("pneumonia", cells, "tables")], {}))
+
+
 def test_other_baselines_stand_beside_fedavg_with_fedrela_in_each_of_their_settings():
     settings = [{"data.imbalance.factor": factor, "data.partition.alpha": 0.3} for factor in (100, 50)]
     cells = [cell("fedrela", 1, x, at) for x, at in zip((0.5, 0.4), settings, strict=True)]
