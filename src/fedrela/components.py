@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from fedrela.errors import ArgumentError
+from fedrela.files import digest
 from fedrela.text import nearest_hint, not_one_of, one_line, shown
 
 
@@ -97,7 +99,41 @@ def import_object(name: str) -> Any:
         if not hasattr(found, word):
             raise ArgumentError(f"module {module!r} has no {attribute!r}{nearest_hint(word, dir(found))}")
         found = getattr(found, word)
+    for each in _modules_of(name, found):
+        _file_digest(each)  # now: the file may change while this process uses what it has imported
     return found
+
+
+_digests: dict[str, tuple[object, str]] = {}  # by module: its spec, which a reload replaces, and the digest of its file
+
+
+def code_digests(names: Iterable[str]) -> dict[str, str]:
+    """Return the digest of each file, by module, that components named ``"module:Name"`` were imported from.
+
+    Such a file is that of the named module, and that of the module of the same package which defines the component.
+
+    >>> list(code_digests(["fedrela.core:relabel", "fedavg"]))
+    ['fedrela.core', 'fedrela.core.relabelling']
+    """
+    modules = {each for name in names if ":" in name for each in _modules_of(name, import_object(name))}
+    return {module: found for module in sorted(modules) if (found := _file_digest(module))}
+
+
+def _modules_of(name: str, component: Any) -> set[str]:
+    named, defining = name.partition(":")[0], str(getattr(component, "__module__", ""))
+    return {each for each in (named, defining) if each.partition(".")[0] == named.partition(".")[0]}
+
+
+def _file_digest(module: str) -> str:
+    """Return the digest of the file of a module as it was when first asked for; empty if it has none."""
+    loaded = sys.modules.get(module)
+    spec, file = (getattr(loaded, name, None) for name in ("__spec__", "__file__"))
+    if module not in _digests or _digests[module][0] is not spec:
+        try:
+            _digests[module] = (spec, digest(Path(file).read_bytes()) if file else "")
+        except OSError:  # such as a module in an archive
+            _digests[module] = (spec, "")
+    return _digests[module][1]
 
 
 def import_name(component: Any) -> str:

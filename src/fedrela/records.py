@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Self
 
@@ -157,6 +157,16 @@ class RunManifest(PlainRecord):
     groups: dict[str, Any]  # how classes are reported together
     packages: dict[str, str]  # versions of the packages that compute
     format: str = "fedrela-run-1"
+    code: dict[str, str] = field(default_factory=dict)  # digests of the files of the user's own modules that it names
+
+    def as_record(self) -> dict[str, Any]:
+        """Return plain values in a fixed order; ``code`` only if there is any."""
+        return {key: value for key, value in super().as_record().items() if value or key != "code"}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Return the record of plain values, perhaps without ``code``; raise an `IntegrityError` for other keys."""
+        return super().from_record({**record, "code": record.get("code", {})})
 
 
 PROTOCOLS = ("counts", "fedloge", "fedrela-release")  # how classes are grouped: `fedrela.metrics.evaluation_groups`

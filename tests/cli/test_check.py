@@ -45,6 +45,24 @@ def test_a_valid_configuration_gets_one_line_that_says_what_it_would_run(run, wr
     assert (done.code, done.out, done.err) == (0, f"{path}: valid: {VALID[text]}\n", "")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[compare]\nseeds = 2", "[compare]; `fedrela compare {0}` uses it"),
+        ("sweep.'relabel.tau' = [0.1]", "[sweep]; `fedrela sweep {0}` uses it"),
+        (
+            "compare.seeds = 2\nsweep.'relabel.tau' = [0.1]",
+            "[compare] and [sweep]; `fedrela compare {0}` and `fedrela sweep {0}` use them",
+        ),
+    ],
+)
+def test_tables_about_several_runs_have_commands_of_their_own(run, write, text, said):
+    path = write(text)
+    done = run("check", path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{path}: valid: {VALID['']}\nnote: fedrela run leaves out {said.format(path)}\n"
+
+
 @pytest.mark.parametrize("text", [*VALID, "[data]\nroot = 'a é'", "sweep.'relabel.tau' = [0.1, 0.2]"])
 def test_what_show_prints_is_the_same_configuration(run, write, text):
     path = write(text)

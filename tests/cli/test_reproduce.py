@@ -33,7 +33,7 @@ def test_from_a_label_to_a_report(run):
     folder = Path("runs/reproduce/zscore-smoke")
     summary = GridFolder.open(folder).read_json("summary.json")
     found = [record["measured"]["overall"]["mean"] for record in summary["entries"]]
-    rows = [line for line in lines if re.search(r" measured  +\d", line)]
+    rows = [line for line in lines if re.search(r" measured on digits  +\d", line)]
     assert [f"{100 * share:.2f}" in row for share, row in zip(found, rows, strict=True)] == [True] * 3
     assert any(re.search(r"FedLOGE +published +57\.50†", line) for line in lines)
     assert "Settings the paper does not state: ours" in lines
@@ -65,7 +65,7 @@ def test_the_published_protocol_lists_what_differs(run):
     assert done.out.startswith("tab:zscore: With and without z-scores; scale smoke, protocol published, seeds 1\n")
     assert re.search(r"^relabel\.lr_scale \(\+FedReLa\) +1\.0 +0\.1$", done.out, re.M)
     assert re.search(r"^algorithm\.scored \(baseline\) +\"frame\" +\"global\"$", done.out, re.M)
-    assert re.search(r"^\+FedReLa +measured, best-test +\d", done.out, re.M)
+    assert re.search(r"^\+FedReLa +measured on digits, best-test +\d", done.out, re.M)
     assert "What the official code does, and the published protocol here does not" in done.out
     folder = Path("runs/reproduce/zscore-smoke")
     for name in ("report.html", "table.md"):

@@ -75,6 +75,45 @@ def test_the_default_folder_is_numbered_when_it_is_taken(run):
     assert bytes_of("runs/small") == bytes_of("runs/small-3")
 
 
+def cut_off(folder, table, rounds):
+    with begin(table, out=folder) as recorded:
+        for _ in zip(range(rounds), recorded.rounds(), strict=False):
+            pass
+
+
+def test_an_interrupted_run_of_the_same_configuration_is_named(run):
+    config = write(small())
+    for folder, table, rounds in (
+        ("runs/small", small(seed=9), 5),  # another configuration
+        ("runs/small-2", small(), 2),
+        ("runs/small-3", small(), 4),
+        ("runs/smaller", small(), 5),  # of another file
+    ):
+        cut_off(folder, table, rounds)
+    Path("runs/small-4").mkdir()
+    done = run("run", config)
+    assert (done.code, done.err) == (0, "")
+    lines, command = done.out.splitlines(), "`fedrela resume runs/small-3`"
+    said = f"note: runs/small-3: the same run, interrupted at round 4; {command} continues it, this one begins anew"
+    assert lines[0] == said
+    assert lines[1].startswith("small.toml: gaussians")
+    assert lines[2] == "run folder runs/small-5; 1 worker"
+    assert run("resume", "runs/small-3").code == 0
+    assert "runs/small-2: the same run, interrupted at round 2" in run("run", config).out
+    assert run("resume", "runs/small-2").code == 0
+    assert "note: " not in run("run", config).out
+    assert "note: " not in run("run", config, "--out", "named").out
+
+
+def test_tables_about_several_runs_are_left_out_and_it_says_so(run):
+    table = small(compare={"seeds": 2}, train={"rounds": 1}, relabel={"start": 1})
+    done = run("run", write(table))
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "note: fedrela run leaves out [compare]; `fedrela compare small.toml` uses it"
+    assert lines[1].startswith("small.toml: ")
+
+
 def test_many_rounds_get_about_a_dozen_lines(run):
     config = write(small(train={"rounds": 50, "evaluate_every": 50}, relabel={"start": 37}))
     rounds = [int(number) for number in re.findall(r"^round (\d+)/50 ", run("run", config).out, re.M)]

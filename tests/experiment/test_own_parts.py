@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
+from shutil import rmtree
 
 import numpy as np
 import pytest
@@ -13,12 +17,13 @@ import fedrela
 from fedrela import Ledger, experiment
 from fedrela.algorithms import find_algorithm
 from fedrela.data.sources import load
-from fedrela.errors import ArgumentError, DataError
+from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment import runner
 from fedrela.experiment.load import config_toml, parse_config
 from fedrela.experiment.overlay import overlay
 from fedrela.models import build
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.json_records import json_with_digests
 from fedrela.testing import check_algorithm, check_reallocator
 from helpers import own_parts
 
@@ -86,6 +91,88 @@ def test_own_baselines_are_compared(tmp_path):
     names = sorted(path.name for path in (tmp_path / "grid" / "runs").iterdir())
     assert sum(name.startswith(f"{OWN}.Mine-") for name in names) == 2
     assert not any(":" in name for name in names)
+
+
+@pytest.fixture
+def rewritten(tmp_path, monkeypatch):
+    """A function that writes the parts as a module ``mine.parts``, with more lines at the end, as after a restart."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("from mine.parts import Swap\n")
+
+    def write(more=""):
+        (tmp_path / "mine" / "parts.py").write_text(Path(own_parts.__file__).read_text() + more)
+        for name in ("mine", "mine.parts"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        importlib.invalidate_caches()
+
+    write()
+    return write
+
+
+PARTS = {
+    "algorithm": {"algorithm": {"name": "mine.parts:Mine"}},
+    "model": {"model": {"name": "mine.parts:make"}},
+    "source": {"data": {"source": "mine.parts:load", "partition": {"kind": "iid", "clients": 3}}},
+    "method": {"relabel": {"method": "mine:Swap", "start": 2}},
+}
+HERE = {"train": {"rounds": 3, "epochs": 1}, "relabel": {"start": 2}, "engine": {"checkpoint_every": 1}}
+CHANGED = r"your own code in mine\.parts has changed since the run started; restore it to continue, or begin in a new"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_runs_of_own_code_that_changed_since_are_not_reused(tmp_path, rewritten, part):
+    grid = {"workers": 1, "out": tmp_path / "grid"}
+    arms = {"seeds": 1, "arms": ["baseline", "fedrela"]}
+    config = HERE | PARTS[part] | {"compare": arms}
+    found = experiment.compare(config, **grid).record
+    assert experiment.compare(config, **grid).record == found
+    rewritten("# another step\n")
+    with pytest.raises(IntegrityError, match=CHANGED):
+        experiment.compare(config, **grid)
+    with pytest.raises(IntegrityError, match=CHANGED):
+        experiment.compare(config | {"compare": arms | {"seeds": 2}}, **grid)
+    rewritten()
+    assert experiment.compare(config, **grid).record == found
+
+
+def test_shared_rounds_of_own_code_that_changed_since_are_not_reused(tmp_path, rewritten):
+    config = {**HERE, **PARTS["algorithm"], "sweep": {"relabel.tau": [0.1, 0.2]}}
+    experiment.sweep(config, out=tmp_path / "grid", workers=1)
+    rmtree(tmp_path / "grid" / "runs")
+    rewritten("# another step\n")
+    with pytest.raises(IntegrityError, match=rf"prefixes.*: {CHANGED}"):
+        experiment.sweep(config, out=tmp_path / "grid", workers=1)
+
+
+def test_a_run_of_own_code_that_changed_since_is_not_resumed(tmp_path, rewritten):
+    with experiment.begin({**HERE, **PARTS["algorithm"]}, out=tmp_path / "run", workers=1) as recorded:
+        next(iter(recorded.rounds()))
+    with (tmp_path / "mine" / "parts.py").open("a") as file:
+        file.write("# not what this process has imported\n")
+    with runner.resume(tmp_path / "run", workers=1) as recorded:
+        next(iter(recorded.rounds()))
+    rewritten("# another step\n")
+    with pytest.raises(IntegrityError, match=CHANGED), runner.resume(tmp_path / "run", workers=1):
+        pass
+
+
+def test_a_run_from_before_code_had_digests_is_read_and_resumed(tmp_path, rewritten):
+    with experiment.begin({**HERE, **PARTS["algorithm"]}, out=tmp_path / "run", workers=1) as recorded:
+        next(iter(recorded.rounds()))
+        record = recorded.folder.manifest
+    assert list(record.pop("code")) == ["mine.parts"]
+    manifest = tmp_path / "run" / "manifest.json"
+    manifest.write_bytes(json_with_digests(record, json.loads(manifest.read_text())["files"]))
+    rmtree(tmp_path / "run" / "checkpoint")  # it names the manifest's digest
+    rewritten("# another step\n")
+    with runner.resume(tmp_path / "run", workers=1) as recorded:
+        assert recorded.complete().rounds == 3
+
+
+def test_runs_without_own_code_have_no_digests_of_it(tmp_path):
+    experiment.run(HERE, out=tmp_path / "run", workers=1)
+    assert "code" not in RunFolder.open(tmp_path / "run").manifest
 
 
 def test_methods_are_swept():

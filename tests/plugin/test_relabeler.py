@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from imblearn.pipeline import make_pipeline
 from imblearn.utils import estimator_checks as imblearn_checks
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
@@ -37,6 +38,10 @@ JUDGE = GaussianNB()
 
 def relabelled(y=WORDS, X=X, **options):
     return Relabeler(**{"estimator": JUDGE, "tau": 0.2, "seed": 3} | options).fit_resample(X, y)[1]
+
+
+def flags(rows):
+    return np.isin(np.arange(len(X)), rows)
 
 
 class Fixed:
@@ -109,8 +114,8 @@ def test_labels_of_any_kind_come_back_as_they_are():
 
 def test_results_follow_the_rows():
     order = np.random.default_rng(5).permutation(len(WORDS))
-    for options in ({}, {"cv": 3}, {"estimator": LogisticRegression()}, {"keep": [3, 4]}):
-        moved = {"keep": [int(np.flatnonzero(order == row)[0]) for row in options["keep"]]} if "keep" in options else {}
+    for options in ({}, {"cv": 3}, {"estimator": LogisticRegression()}, {"keep": flags([3, 4])}):
+        moved = {"keep": options["keep"][order]} if "keep" in options else {}
         plain = relabelled(**options)
         assert relabelled(WORDS[order], X[order], **options | moved).tolist() == plain[order].tolist()
         assert (plain != WORDS).any()
@@ -182,7 +187,8 @@ def test_limits_name_labels():
     assert ((WORDS == "ant") & (plain == "cat")).any()
     assert not ((WORDS == "ant") & (kept == "cat")).any()
     moved = np.flatnonzero(plain != WORDS)
-    assert relabelled(keep=moved[:2].tolist())[moved[:2]].tolist() == WORDS[moved[:2]].tolist()
+    assert relabelled(keep=flags(moved[:2]))[moved[:2]].tolist() == WORDS[moved[:2]].tolist()
+    assert (relabelled(keep=flags([])) == plain).all()
 
 
 @pytest.mark.parametrize("limits", [{"forbidden": [(1, 3)]}, {"allowed": [(2, 3), (1, 2)]}, {"class_tau": {3: 0.0}}])
@@ -287,6 +293,46 @@ def test_as_many_eligible_flags_as_rows(rows):
         relabelled(eligible=np.ones(rows, bool))
     with pytest.raises(ArgumentError, match=rf"keep: expected shape \(240,\), got \({rows},\)"):
         relabelled(keep=np.ones(rows, bool))
+
+
+@pytest.mark.parametrize("rows", [[3, 4], ["3"], {3}, 3, np.arange(240)])
+def test_rows_to_keep_are_booleans(rows):
+    """Row numbers would be those of a fold in cross-validation, and protect other rows."""
+    with pytest.raises(ArgumentError, match=r"^keep: .*; give one boolean per row of X; in cross-validation to fit"):
+        relabelled(keep=rows)
+
+
+class Noting(GaussianNB):
+    """Notes the labels that every clone was fitted to, by the first feature of their rows."""
+
+    seen: ClassVar[list[dict[float, str]]] = []
+
+    def fit(self, X, y):
+        self.seen.append(dict(zip(X[:, 0].tolist(), y.tolist(), strict=True)))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("limit", ["keep", "eligible"])
+def test_cross_validation_keeps_the_rows_that_are_named(limit):
+    pipeline = make_pipeline(Relabeler(JUDGE, tau=0.3, seed=3), Noting())
+    grid = {"relabeler__tau": [0.3, 0.2]}
+    original = dict(zip(X[:, 0].tolist(), WORDS.tolist(), strict=True))
+
+    def moved(**given):
+        Noting.seen.clear()
+        GridSearchCV(pipeline, grid, cv=3).fit(X, WORDS, **given)
+        return [{x for x, label in labels.items() if label != original[x]} for labels in Noting.seen]
+
+    plain = moved()
+    assert len(plain) == 7
+    often = [x for x in original if sum(x in each for each in plain) > 1]
+    stay = np.isin(X[:, 0], often[::2])
+    with config_context(enable_metadata_routing=True):
+        limited = moved(**{limit: stay if limit == "keep" else ~stay})
+    assert not any(set(X[stay, 0]) & each for each in limited)
+    assert all(limited)
+    with pytest.raises(ValueError, match=r"keep: expected shape \(160,\), got \(240,\)"):
+        GridSearchCV(pipeline.set_params(relabeler__keep=stay), grid, cv=3).fit(X, WORDS)
 
 
 def test_words_need_a_column_each():

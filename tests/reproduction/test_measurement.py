@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import functools
+import io
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,10 @@ import torch
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
 from fedrela.experiment.result import Result
+from fedrela.report.grid_page import all_tables
 from fedrela.report.reproduction_page import reproduce_tables
-from fedrela.reproduction.measurement import Reproduction
+from fedrela.reproduction.baselines import with_changes
+from fedrela.reproduction.measurement import Reproduction, reproduce
 from fedrela.reproduction.paper_table import NAMES, PROTOCOLS, paper_table
 from fedrela.runfolder.grids import GridFolder, copy_without_samples
 from helpers import batteries
@@ -219,9 +223,39 @@ def test_periods_are_also_scored_by_the_best_test_round_and_labelled_so(tmp_path
     history = [record["accuracy"]["overall"] for record in plan.grid.result(cell).history()]
     assert entry["best_test"]["overall"]["mean"] == max(history)
     assert entry["measured"]["overall"]["mean"] == history[-1]
-    assert summary["measured"] == {"measured": "measured", "best_test": "measured, best-test"}
+    words = ("measured on digits", "measured on digits, best-test")
+    assert tuple(summary["measured"].values()) == words
     (table,) = reproduce_tables(summary | {"kind": "reproduce", "name": "tab:period_sensitivity"})
-    assert {row[len(table.left) - 1] for row in table.rows} == {"published", "measured", "measured, best-test"}
+    assert {row[len(table.left) - 1] for row in table.rows} == {"published", *words}
+
+
+@pytest.mark.parametrize("protocol", ["matched", "published", "both"])
+def test_what_was_measured_on_another_data_set_is_labelled_so(tmp_path, protocol):
+    """Published values are of CIFAR-10, as the table says of its rows; measured ones are of digits, in every format."""
+    changes = {"train": {"rounds": 1, "epochs": 1}}
+    options = {"seeds": 1, "workers": 1, "protocol": protocol, "changes": changes}
+    summary = reproduce("trelabel_sensitivity", out=tmp_path, **options)
+    tables = {name: data.decode() for name, data in all_tables(summary).items()}
+    for name, sign in (("table.md", "|"), ("table.tex", "&")):
+        lines = [line for line in tables[name].splitlines() if "CIFAR-10 " in line and line.count(sign) > 3]
+        rows = [line for line in lines if f"{sign} published {sign}" not in line]
+        assert 0 < len(rows) < len(lines)
+        assert all(" on digits" in row for row in rows)
+    rows = list(csv.DictReader(io.StringIO(tables["table.csv"])))
+    assert {(row["dataset"], row["measured_on"]) for row in rows if row["measured_mean"]} == {("CIFAR-10", "digits")}
+    assert {row["measured_on"] for row in rows if not row["measured_mean"]} == {""}
+    assert {entry["measured_on"] for entry in summary["entries"]} == {"digits", None}
+
+
+def test_what_was_measured_on_the_papers_data_set_needs_no_label(tmp_path):
+    lt, imagenet, own = (
+        Reproduction(with_changes(paper_table(name), changes), "cpu", tmp_path / name)
+        for name, changes in (("lt", {}), ("imagenet_lt", {}), ("zscore", {"data": {"source": "gaussians"}}))
+    )
+    assert [next(iter(plan._rows().values()))[0] for plan in (lt, imagenet, own)] == [
+        "measured", "measured on cifar100", "measured on gaussians",
+    ]  # fmt: skip
+    assert {lt._source(cell) for cell in lt.chosen} == {"cifar10", "cifar100"}
 
 
 def test_a_table_goes_on_with_more_seeds_and_entries(tmp_path):

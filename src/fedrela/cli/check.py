@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -52,6 +53,8 @@ def check(config: ConfigFile, show: Show = False) -> None:
         print(f"# {line}\n\n{commented_toml(loaded)}", end="")
         return
     print_line(console(), line)
+    if note := left_out(config, loaded):
+        print_line(console(), note, "yellow")
     if loaded.federation is not None:
         from fedrela.experiment.disclosure import disclosures
 
@@ -73,6 +76,15 @@ def describe(config: Config) -> str:
     if config.federation is not None and not config.simulates:
         data = plural(len(config.federation.nodes), "private node")
     return f"{data}, {baseline}, {rounds}, {_relabelling(config)}; seed {config.seed}"
+
+
+def left_out(path: Path, config: Config) -> str:
+    """Return a line that names the tables about several runs, and the commands that use them; empty without any."""
+    tables = [name for name in ("compare", "sweep") if getattr(config, name) is not None]
+    commands = " and ".join(f"`fedrela {name} {shlex.quote(str(path))}`" for name in tables)
+    use = "use them" if len(tables) > 1 else "uses it"
+    named = " and ".join(f"[{name}]" for name in tables)
+    return printable(f"note: fedrela run leaves out {named}; {commands} {use}") if tables else ""
 
 
 def _clients(config: Config) -> str:

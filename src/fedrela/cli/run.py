@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import re
 import shlex
 import time
 import tomllib
@@ -18,7 +19,7 @@ import typer
 from rich.console import Console
 
 from fedrela.arguments import check_choice, check_workers
-from fedrela.cli.check import ConfigFile, describe
+from fedrela.cli.check import ConfigFile, describe, left_out
 from fedrela.cli.progress import RunProgress, StageBar, open_logs, progress_bar
 from fedrela.cli.terminal import console, print_error, print_line, print_table
 from fedrela.components import imported_modules
@@ -80,6 +81,7 @@ def run(
             experiment.start_early(number)
         with progress_bar(f"reading {config}"):
             loaded = load_config(config)
+        _print_notes(config, loaded, look=out is None)
         heading = f"{config}: {describe(loaded)}"
         if engine == "flower":
             _simulate(heading, loaded, folder, number, events)
@@ -149,6 +151,31 @@ def _check_out(out: Path) -> Path:
         raise BusyError(f"--out: {out}: a run is {folder.status_text} here; wait until it has ended")
     advice = "choose another folder" if status is RunStatus.DONE else f"continue it with `{_resume_command(out)}`"
     raise ArgumentError(f"--out: {out}: already holds a run, {folder.status_text}; {advice}")
+
+
+def _print_notes(config: Path, loaded: Config, *, look: bool) -> None:
+    """Say which tables a run leaves out, and with `look`, which run of the same configuration was interrupted."""
+    screen = console()
+    if note := left_out(config, loaded):
+        print_line(screen, note, "yellow")
+    if look and (found := _interrupted(config.stem, loaded)) is not None:
+        what = f"note: {found.path}: the same run, {found.status_text}; `{_resume_command(found.path)}` continues it"
+        print_line(screen, printable(f"{what}, this one begins anew"), "yellow")
+
+
+def _interrupted(name: str, config: Config) -> RunFolder | None:
+    """Return the interrupted run of a configuration that got furthest, of those in the default folders of a name."""
+    from fedrela.experiment.load import config_sha256
+
+    found: dict[int, RunFolder] = {}
+    wanted = config_sha256(config)
+    for path in sorted(RUNS.iterdir()):
+        if re.fullmatch(rf"{re.escape(name)}(-\d+)?", path.name):
+            with contextlib.suppress(FedrelaError):  # not a run, or a damaged one
+                folder = RunFolder.open(path)
+                if folder.manifest["config_sha256"] == wanted and folder.status is RunStatus.INTERRUPTED:
+                    found[len(folder.rounds())] = folder
+    return found[max(found)] if found else None
 
 
 def _execute(heading: str, folder: Path, opener: Opener, events: Sequence[Log] = ()) -> None:

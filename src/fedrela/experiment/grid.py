@@ -25,7 +25,7 @@ from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
 from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
 from fedrela.experiment.load import config_sha256
-from fedrela.experiment.manifests import check_comparable
+from fedrela.experiment.manifests import check_code, check_comparable, code_of
 from fedrela.experiment.overlay import overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.runner import begin_or_resume, run_status
@@ -191,11 +191,16 @@ class Grid:
         return [task for family in families.values() for task in self._family(family, done)]
 
     def _finished_by_source(self) -> dict[str, Path]:
-        """Return a finished run for each data source; raise if those of one source had different data or packages."""
+        """Return a finished run for each data source; raise if those of one source had different data or packages.
+
+        It is an error, too, if the user's own code is no longer that of a finished run.
+        """
         found: dict[str, Path] = {}
         for cell in filter(self.is_done, self.cells):
-            first = found.setdefault(_source(cell.config), self.place(cell))
-            check_comparable(first, RunFolder.open(self.place(cell)).manifest)
+            place = self.place(cell)
+            manifest = RunFolder.open(place).manifest
+            check_code(place, manifest.get("code", {}), code_of(cell.config))
+            check_comparable(found.setdefault(_source(cell.config), place), manifest)
         return found
 
     def _family(self, cells: Sequence[Cell], done: Mapping[str, Path]) -> Iterator[Segment]:

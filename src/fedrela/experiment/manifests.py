@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fedrela.components import code_digests
 from fedrela.data.federation import Federation
 from fedrela.engine.dispatch import broadcast_arrays, message_arrays
 from fedrela.engine.executors import Executor
@@ -57,7 +58,13 @@ def manifest_of(config: Config, federation: Federation | PrivateFederation, made
         classes=list(made.problem.class_names),
         groups={"names": list(groups.names), "of_class": groups.of_class.tolist(), "protocol": groups.protocol},
         packages={name: version(name) for name in PACKAGES},
+        code=code_of(config),
     )
+
+
+def code_of(config: Config) -> dict[str, str]:
+    """Return the digest of each file of the user's own that a configuration names as ``module:name``, by module."""
+    return code_digests([config.data.source, config.model.name, config.algorithm.name, config.relabel.method])
 
 
 def run_toml(config: Config) -> str:
@@ -98,17 +105,30 @@ def check_same_config(folder: RunFolder, config: Config) -> None:
 
 
 def check_comparable(path: Path, manifest: Mapping[str, Any]) -> None:
-    """Raise if the run of a manifest has other data or packages than the one in a folder."""
+    """Raise if the run of a manifest has other data, packages or code than the one in a folder."""
     manifests = (RunFolder.open(path).manifest, manifest)
-    wanted, found = ({"packages": each["packages"], "data": each["data"].get("arrays")} for each in manifests)
+    wanted, found = (
+        {"packages": each["packages"], "data": each["data"].get("arrays"), "code": each.get("code", {})}
+        for each in manifests
+    )
     check_same(path, wanted, found)
+
+
+def check_code(path: Path, wanted: Mapping[str, str], found: Mapping[str, str]) -> None:
+    """Raise if a module that has a digest in both, by what a run in a folder recorded and as it is now, has changed."""
+    if changed := [module for module in wanted if found.get(module, wanted[module]) != wanted[module]]:
+        what = printable(f"your own code in {', '.join(changed)} has changed since the run started", LONGEST_MESSAGE)
+        raise IntegrityError(f"{path}: {what}; restore it to continue, or begin in a new folder")
 
 
 def check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
     """Raise if a run in a folder, to be continued or compared, has other values in its manifest."""
     as_stored = json.loads(json.dumps(found))  # JSON stores tuples as lists
-    for key in sorted(wanted, key=lambda key: key != "packages"):  # first, since all else may follow from them
-        if wanted[key] != as_stored.get(key):
+    first = ("code", "packages")  # since all else may follow from them
+    for key in sorted(wanted, key=lambda key: key not in first):
+        if key == "code":
+            check_code(path, wanted[key], as_stored.get(key, {}))
+        elif wanted[key] != as_stored.get(key):
             advice = "continuing requires the same, also of your own model or algorithm"
             if key == "packages":
                 names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]

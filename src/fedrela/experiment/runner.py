@@ -118,7 +118,8 @@ def begin(
         made = _make(config, federation, stack, given)
         manifest = manifest_of(config, federation, made).as_record()
         if prefix is not None:
-            check_same(prefix.path, {key: prefix.manifest[key] for key in ("packages", "data", "model")}, manifest)
+            same = ("packages", "code", "data", "model")
+            check_same(prefix.path, {key: prefix.manifest[key] for key in same if key in prefix.manifest}, manifest)
         if beside is not None:
             check_comparable(beside, manifest)
         create = RunFolder.create if prefix is None else prefix.fork

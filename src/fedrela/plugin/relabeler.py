@@ -6,7 +6,7 @@ import hashlib
 import warnings
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,9 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         Number of folds, or a splitter of scikit-learn, for out-of-fold posteriors: clones of the estimator are fitted
         in the folds, so that none scores rows that it saw. A splitter, or a list of splits, sees the rows as they are
         given; with a number of folds the result follows the rows when these are permuted. None for no folds.
-    eligible
-        ``(n,)`` booleans: samples that may move.
+    eligible, keep
+        ``(n,)`` booleans: samples that may move, and samples whose label is verified and stays. In cross-validation,
+        enable scikit-learn's metadata routing and give them to ``fit`` instead: each fold gets those of its own rows.
     seed
         Seed of the draws.
 
@@ -76,6 +77,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
     relabelling_: Relabelling
     ledger_: Ledger
     classes_: NDArray[Any]
+    __metadata_request__fit_resample: ClassVar = {"eligible": True, "keep": True}  # read by scikit-learn
 
     @show_keywords(keyword_parameters(*OPTIONS))
     def __init__(
@@ -101,15 +103,16 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
             tags.input_tags.allow_nan, tags.input_tags.sparse = inputs.allow_nan, inputs.sparse
         return tags
 
-    def fit(self, X: Any, y: Any) -> Relabeler:
-        """Re-label, and return the object itself; `ledger_` has the result."""
-        self.fit_resample(X, y)
+    def fit(self, X: Any, y: Any, *, eligible: Any = None, keep: Any = None) -> Relabeler:
+        """Re-label as `fit_resample` does, and return the object itself; `ledger_` has the result."""
+        self.fit_resample(X, y, eligible=eligible, keep=keep)
         return self
 
-    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def fit_resample(self, X: Any, y: Any, *, eligible: Any = None, keep: Any = None) -> tuple[Any, Any]:
         """Return `X` unchanged and the new labels in the form of `y`; a refusal gives a warning, and changes nothing.
 
         Labels are any values, as an array, a list, a Series, a Categorical, or a frame or array of one column.
+        `eligible` and `keep` replace the parameters of that name.
         """
         form: dict[str, Any] = {"accept_sparse": "csr", "dtype": None, "ensure_all_finite": False}
         checked = validate_data(self, X, y="no_validation" if y is not None else None, **form)
@@ -123,15 +126,15 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         folds = None if self.cv is None else self._folds(rows, given, order)
         posterior, classes = self._posterior(_safe_indexing(rows, order), given[order], folds)
         codes = _codes(given, classes)
-        eligible = np.ones(len(given), np.bool_) if self.eligible is None else self.eligible
         done = relabel(
             posterior,
             codes[order],
             seed=self.seed,
-            eligible=check_array("eligible", eligible, (len(given),), np.bool_)[order],
+            eligible=_flags("eligible", self.eligible if eligible is None else eligible, len(given), True)[order],
+            keep=_flags("keep", self.keep if keep is None else keep, len(given), False)[order],
             class_names=tuple(map(str, classes.tolist())),
             ids=tuple(map(str, order.tolist())),
-            **self._options(len(given), classes),
+            **self._options(classes),
         )
         self.classes_, self.relabelling_ = classes, done
         self.ledger_ = done.ledger.for_rows([str(row) for row in range(len(given))])
@@ -150,9 +153,9 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Indices of the samples whose label changed."""
         return self.ledger_.index
 
-    def _options(self, rows: int, classes: NDArray[Any]) -> dict[str, Any]:
-        """Return the options of `relabel`: classes by their labels, rows to keep by their numbers, as texts."""
-        given = {name: getattr(self, name) for name in OPTIONS}
+    def _options(self, classes: NDArray[Any]) -> dict[str, Any]:
+        """Return the options of `relabel` but for `keep`, with classes by their labels."""
+        given = {name: getattr(self, name) for name in OPTIONS if name != "keep"}
         names = {label: str(label) for label in classes.tolist()}
 
         def named(label: Any, argument: str) -> str:
@@ -174,8 +177,7 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
             if len(set(keys)) < len(keys):
                 raise ArgumentError(f"expected each label once, got {given['class_tau']}", argument="class_tau")
             given["class_tau"] = dict(zip(keys, given["class_tau"].values(), strict=True))
-        checked = RelabelOptions(**given)
-        return given | {"keep": [str(row) for row in np.flatnonzero(checked.kept_rows(rows))]}
+        return given
 
     def _folds(self, X: Any, y: NDArray[Any], order: NDArray[np.intp]) -> Any:
         """Return `cv` for the rows in `order`: splits other than a number of folds may name rows as they were given."""
@@ -203,6 +205,17 @@ class Relabeler(OneToOneFeatureMixin, BaseEstimator):  # type: ignore[misc]  # s
         if not _is_fitted(estimator):
             estimator = self.estimator_ = clone(estimator).fit(X, y)
         return estimator.predict_proba(X), np.asarray(estimator.classes_)
+
+
+def _flags(name: str, given: Any, rows: int, otherwise: bool) -> NDArray[np.bool_]:
+    """Return one boolean per row; numbers of rows are an error, since they name other rows in a fold."""
+    if given is None or (isinstance(given, tuple) and not given):
+        return np.full(rows, otherwise)
+    try:
+        return check_array(name, given, (rows,), np.bool_)
+    except ArgumentError as error:
+        advice = "give one boolean per row of X; in cross-validation to fit, with scikit-learn's metadata routing"
+        raise ArgumentError(f"{error.reason}; {advice}", argument=name) from None
 
 
 def _is_fitted(estimator: Any) -> bool:

@@ -72,7 +72,8 @@ def _protocol_tables(summary: Summary) -> list[Table]:
             if published is not None and matched is not None:
                 rest = None if printed is None else printed - published
                 gains.append([place, metric, *(points(gain, DIGITS) for gain in (*of, published - matched, rest))])
-        columns = ("place", "metric", "printed", "published protocol", "matched", "by the protocol", "rest")
+        on = f" on {summary['stand_in']}" if summary.get("stand_in") else ""
+        columns = ("place", "metric", "printed", f"published protocol{on}", f"matched{on}", "by the protocol", "rest")
         tables += [Table(columns, gains, columns[:2], say("protocol_gains"))] if gains else []
     return tables
 
@@ -136,6 +137,7 @@ def reproduce_values(summary: Summary) -> list[dict[str, Value]]:
             "arm": entry["arm"].removeprefix("+"),
             "metric": metric["of"],
             "published": (entry["published"] or {}).get(metric["of"]),
+            "measured_on": entry.get("measured_on"),
             **_measured_values(summary, entry, metric["of"]),
             "seeds": len(summary["seeds"]),
             "doubtful": entry["doubtful"],
@@ -175,7 +177,7 @@ def reproduce_page(runs: GridData, setting: str) -> Page:
     sections = [
         Section("summary", "", [] if summary["scale"] == "paper" else [Text(said, "warning")]),
         Section("table", "Published and measured", reproduce_tables(summary, split=True)),
-        Section("gains", "Gains, published against measured", _gains(found)),
+        Section("gains", f"Gains, published against {measured_rows(summary)['measured']}", _gains(found)),
         Section("curves", "Over the values", sensitivity_figures(summary)),
         *(Section(keys[title], title, [Text(line) for line in lines]) for title, lines in remarks(summary).items()),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +153,11 @@ class Reproduction:
             "rows": list(table.rows),
             "columns": list(table.columns),
             "measured": {name: words for name, (words, _, _) in rows.items()},
+            "stand_in": self._stand_in,
             "entries": [
-                asdict(cell) | {name: self._measured(cell, *of) for name, (_, *of) in rows.items()}
+                asdict(cell)
+                | {"measured_on": self._source(cell)}
+                | {name: self._measured(cell, *of) for name, (_, *of) in rows.items()}
                 for cell in table.cells
             ],
             "differences": differences(table, self.scale, self.chosen) if several else [],
@@ -169,16 +173,30 @@ class Reproduction:
 
     def _rows(self) -> dict[str, tuple[str, str, str]]:
         """Return what is measured of every entry: by name, its label in tables, the protocol and the round."""
-        protocols = self.table.protocols
+        protocols, on = self.table.protocols, f" on {self._stand_in}" if self._stand_in else ""
+        best = f"measured{on}, best-test"
         if self.protocol == "published":
-            rows = {"measured": ("measured, best-test", "published", "best-test")}
+            rows = {"measured": (best, "published", "best-test")}
         else:
-            rows = {"measured": ("measured", "matched", protocols["matched"].score)}
+            rows = {"measured": (f"measured{on}", "matched", protocols["matched"].score)}
             if self.table.best_test:
-                rows["best_test"] = ("measured, best-test", "matched", "best-test")
+                rows["best_test"] = (best, "matched", "best-test")
         if self.protocol == "both":
-            rows["published_protocol"] = ("published protocol, best-test", "published", protocols["published"].score)
+            words = f"published protocol{on}, best-test"
+            rows["published_protocol"] = (words, "published", protocols["published"].score)
         return rows
+
+    def _source(self, paper_cell: PaperCell) -> str | None:
+        """Return the data source that a cell is measured on; None if it is not run."""
+        cells = self._runs.get((id(paper_cell), self.protocols[0]))
+        return cells[0].config.data.source if cells else None
+
+    @cached_property
+    def _stand_in(self) -> str:
+        """Return the data sources that stand in for those of the paper; empty if none does."""
+        cells = self.table.cells
+        read = {found for cell in cells if (found := self._source(cell)) not in (None, self.table.source(cell))}
+        return " and ".join(sorted(map(str, read)))
 
     def _measured(self, paper_cell: PaperCell, protocol: str, score: str) -> Record | None:
         """Return every metric over seeds; None if the cell was not run, or a run of it failed."""

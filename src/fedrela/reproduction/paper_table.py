@@ -157,6 +157,18 @@ class PaperTable:
         found = self.protocols[protocol]
         return found.pair if any(metric.gain for metric in self.metrics) else (found.arm(cell),)
 
+    def source(self, cell: PaperCell) -> str:
+        """Return the data source of a cell in the published setting.
+
+        >>> table = paper_table("zscore")
+        >>> table.source(table.cells[0]), table.config(table.cells[0], "fedrela", "smoke", seed=1).data.source
+        ('cifar10', 'digits')
+        """
+        place = self.place(cell)
+        layers = [setting.tables for setting in self.settings if setting.applies(place)]
+        table: dict[str, Any] = functools.reduce(merge, layers, {})
+        return str(table["data"]["source"])
+
     def config(
         self, cell: PaperCell, arm: str, scale: str, seed: int, root: Path | None = None, protocol: str = "matched"
     ) -> Config:

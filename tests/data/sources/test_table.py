@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedrela.data.federation import Recipe, build_federation
+from fedrela.data.partition.plan import PartitionPlan
 from fedrela.data.sources import load
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from helpers.batteries import examples
@@ -204,8 +206,30 @@ def test_missing_cells_indicate(csv_file):
     source = load("csv", csv_file(HOLES), missing="indicate", test_file="test.csv")
     assert source.feature_names == ("age", "age missing", "colour=blue", "colour=missing", "colour=red")
     assert source.numeric.tolist() == [True, False, False, False, False]
-    assert source.x_train[:3].tolist() == [[1, 0, 0, 0, 1], [0, 1, 1, 0, 0], [3, 0, 0, 1, 0]]
+    mean = np.float32((1 + 3 + 4 + 5 + 6) / 5)
+    assert source.x_train[:3].tolist() == [[1, 0, 0, 0, 1], [mean, 1, 1, 0, 0], [3, 0, 0, 1, 0]]
     assert source.x_test.tolist() == [[7, 0, 0, 1, 0]]
+
+
+def test_a_missing_number_is_0_after_standardisation(csv_file):
+    rng = np.random.default_rng(0)
+    rows = [f"{'' if i % 4 == 1 else rng.normal(1000, 9):.5},{'ab'[i % 2]}" for i in range(80)]
+    csv_file("\n".join(["x,label", ",b", "2000,a", ""]), "test.csv")
+    path = csv_file("\n".join(["x,label", *rows, ""]))
+    source = load("csv", path, missing="indicate", test_file="test.csv")
+    federation = build_federation(source, Recipe(1, partition=PartitionPlan("iid", clients=4)))
+    absent = source.x_train[:, 1] == 1
+    assert absent.sum() == 20
+    assert np.abs(federation.x_train[absent, 0]).max() < 1e-5
+    assert np.abs(federation.x_train[~absent, 0]).min() > 1e-5
+    assert abs(federation.x_test[0, 0]) < 1e-5
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+def test_a_column_without_any_number_is_0(csv_file, share):
+    path = csv_file("x,z,label\n" + "".join(f",{i},{'ab'[i % 2]}\n" for i in range(8)))
+    x, _ = everything(load("csv", path, missing="indicate", test_share=share))
+    assert (x[:, :2] == [0, 1]).all()
 
 
 @pytest.mark.parametrize("rule", ["error", "drop", "indicate"])

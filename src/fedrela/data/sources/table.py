@@ -75,8 +75,8 @@ def load(
     missing
         What to do with a missing cell (empty, NaN, NA, N/A, null or ?; among numbers also none and -, in upper or
         lower case): "error" raises an error with its position; "drop" drops the row, with a warning; "indicate"
-        writes 0, in the units of the column, and adds the column "NAME missing" (a category gets its own value). A
-        missing label or client is always an error.
+        writes the column's mean over the training rows and adds the column "NAME missing" (a category gets its own
+        value). A missing label or client is always an error.
     max_categories
         More values than this in one category are an error, since they suggest a typo among numbers.
     """
@@ -113,9 +113,8 @@ def load(
         None if client is None else encode_clients(_texts(table, client, client in codes), f"{path}: client")[in_train]
     )
     x, test = features.matrix(), ~in_train
-    numeric = np.array(features.numeric)
     parts = (x[in_train], y[in_train], x[test], y[test])
-    return Source(f"csv:{path.name}", *parts, names, clients, tuple(features.names), numeric)
+    return Source(f"csv:{path.name}", *parts, names, clients, tuple(features.names), np.array(features.numeric))
 
 
 def _whole_rows(table: ColumnTable, columns: Sequence[str], codes: Collection[str]) -> NDArray[np.int64]:
@@ -187,7 +186,8 @@ def _add_feature(
         return
     if (i := first(~(np.abs(numbers) <= np.finfo(np.float32).max))) is not None:
         raise DataError(f"{table.cell(i, name)}: {numbers[i]} is not finite as a 32-bit number")
-    features.add(name, True, numbers)
+    known = numbers[features.train & ~absent]
+    features.add(name, True, np.where(absent, known.mean() if known.size else 0, numbers))
     if absent.any():
         features.add(f"{name} missing", False, absent)
 
