@@ -59,6 +59,16 @@ def test_a_dry_run_writes_nothing(run):
     assert not Path("runs").exists()
 
 
+def test_entries_are_named_by_their_values(run):
+    done = run(
+        "reproduce", "tab:lt", "--scale", "cpu", "--dry-run", "--only", "fedetf,CIFAR-10,IF=50,alpha=0.3,alpha=10"
+    )
+    rows = [line for line in done.out.splitlines() if line.startswith("to do")]
+    assert (done.code, done.err, len(rows)) == (0, "", 4)  # IF 50 is not among those of the scale
+    assert all("FedETF" in row and "dataset = CIFAR-10, IF = 50, alpha = " in row for row in rows)
+    assert sum("alpha = 0.3" in row for row in rows) == 2
+
+
 def test_the_published_protocol_lists_what_differs(run):
     done = run("reproduce", "zscore", "--protocol", "published", "--seeds", 1, "--workers", 1)
     assert (done.code, done.err) == (0, "")
@@ -121,6 +131,23 @@ def test_without_a_name_the_tables_are_listed(run):
         (["tab:step", "--protocol", "fair"], 2, "--protocol: expected one of matched, published, both, got 'fair'"),
         (["tab:step", "--toml"], 2, "--toml goes with --dry-run"),
         (["tab:step", "--dry-run", "--toml", "--run", "x"], 2, "--run: expected the start of a folder name"),
+        (
+            ["tab:lt", "--only", "FedEFT"],
+            2,
+            "only: expected one of CIFAR-10, CIFAR-100, 50, 100, FedETF, FedLOGE, 0.1, ",
+        ),
+        (["tab:lt", "--only", "IF=30"], 2, "only: expected one of 50, 100, got '30'"),
+        (
+            ["tab:lt", "--only", "alhpa=0.3"],
+            2,
+            "only: expected one of dataset, IF, method, alpha before =, got 'alhpa'",
+        ),
+        (
+            ["tab:cifar100_lt_clients", "--only", "100"],
+            2,
+            "only: '100' has several meanings: write IF=100 or clients=100",
+        ),
+        (["all", "--only", "FedETF"], 2, "--only goes with one table"),
         (["tab:step", "--scale", "huge"], 2, "--scale: expected one of paper, cpu, smoke, got 'huge'"),
         (["tab:lt", "--scale", "cpu", "--data", "nowhere"], 3, "tab:lt at scale cpu: cifar10: "),
     ],

@@ -71,6 +71,17 @@ def test_a_run_is_recorded_before_the_next_one_begins():
     assert len(study.summary()["cells"]) == 2
 
 
+def test_some_runs_of_a_study_alone(run):
+    folder = write(sweep={"relabel.tau": [0.05, 0.2]})
+    done = run("results", "run", folder, "--only", "seed=2,fedrela,tau=0.2", "--workers", 1)
+    assert (done.code, done.err) == (0, "")
+    (found,) = json.loads((folder / "summary.json").read_text())["cells"]
+    assert (found["arm"], found["seed"], found["values"]) == ("fedrela", 2, {"relabel.tau": 0.2})
+    assert run("results", "run", folder, "--only", "seed=3").line() == "results/one: only: expected one of 1, 2, got '3'"
+    wrong = run("results", "run", "results", "--only", "seed=1")
+    assert (wrong.code, wrong.line()) == (2, "only: expected the folder of one study with it")
+
+
 def test_what_is_recorded_is_not_run_again_even_without_its_run_folder(run):
     folder = write()
     assert run("results", "run", folder, "--seeds", "1").code == 0

@@ -31,6 +31,14 @@ ProtocolName = Annotated[
     typer.Option("--protocol", metavar="matched|published|both", help="Both arms alike, or as in the official code."),
 ]
 Every = Annotated[bool, typer.Option("--all", help="Run every entry, not only the scale's selection.")]
+Only = Annotated[
+    str,
+    typer.Option(
+        metavar="VALUE,VALUE",
+        help="Only the entries with these values, such as FedETF,IF=100.",
+        show_default="the scale's selection",
+    ),
+]
 Data = Annotated[Path | None, typer.Option(metavar="DIR", help="The folder that holds data sets.", show_default="data")]
 Baselines = Annotated[
     str, typer.Option(metavar="NAME,NAME", help="Further baselines, also your own as module:Name.", show_default="none")
@@ -50,6 +58,7 @@ def reproduce(
     scale: ScaleName = "smoke",
     protocol: ProtocolName = "matched",
     every: Every = False,
+    only: Only = "",
     out: Out = None,
     data: Data = None,
     seeds: Seeds = None,
@@ -64,6 +73,7 @@ def reproduce(
 
     [bold]Example[/]: fedrela reproduce; fedrela reproduce tab:step; fedrela reproduce tab:lt --scale cpu --data data;
     fedrela reproduce tab:lt --protocol both; fedrela reproduce tab:lt --dry-run --toml > run.toml;
+    fedrela reproduce tab:lt --scale cpu --only FedETF,CIFAR-10,IF=100,alpha=0.3;
     fedrela reproduce tab:step --baselines scaffold,mypackage.methods:Mine
 
     The scale smoke takes a minute or two on scikit-learn's digits and shows that everything works; cpu is a documented
@@ -81,6 +91,8 @@ def reproduce(
     screen, number = console(), read_workers(workers)
     check_choice("--scale", scale, SCALES)
     check_choice("--protocol", protocol, ("matched", "published", "both"))
+    if only and (every or name == "all"):
+        raise ArgumentError("--only goes with one table, and without --all")
     if (toml and not dry_run) or (run and not toml):
         raise ArgumentError("--toml goes with --dry-run, and --run with --toml")
     if name is None:
@@ -98,7 +110,7 @@ def reproduce(
 
             plan = Reproduction(
                 table, scale, root / stem(table) if name == "all" else root, protocol=protocol, every=every,
-                seeds=seeds, root=data and data.absolute(), shared=name == "all",
+                seeds=seeds, root=data and data.absolute(), shared=name == "all", only=only,
             )  # fmt: skip
             if not dry_run:
                 plan.check_data(bar.count)

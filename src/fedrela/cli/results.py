@@ -36,32 +36,37 @@ Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the choice of
 MostSeeds = Annotated[
     int | None, typer.Option("--seeds", metavar="NUMBER", help="Only the first seeds of each study.", min=1)
 ]
-
-
+Only = Annotated[
+    str,
+    typer.Option(metavar="VALUE,VALUE", help="Only the runs with these values, such as FedAvg,seed=2,factor=100."),
+]
 Drop = Annotated[bool, typer.Option("--drop", help="Drop records of runs that study.toml no longer has.")]
 
 
 def run(
     folder: Folder = Path("results"), store: Store = RUNS / "results", seeds: MostSeeds = None,
-    workers: Workers = None, drop: Drop = False,
+    workers: Workers = None, drop: Drop = False, only: Only = "",
 ) -> None:  # fmt: skip
     """Run what is left of a study, or of all studies in the order of their queue.
 
-    [bold]Example[/]: fedrela results run; fedrela results run results/mammography --workers 1
+    [bold]Example[/]: fedrela results run; fedrela results run results/mammography --workers 1;
+    fedrela results run results/cifar10-lt --only FedAvg,FedLoGe,factor=100,alpha=0.3
 
     FOLDER has study.toml (a configuration as for compare or sweep, or the name of a table of the paper), or queue.toml,
     which lists such folders. When a run ends, its record is written to summary.json there: accuracies, digests of
     configuration and weights, versions. A recorded run is never repeated, even if its run folder is gone. Ctrl-C
     loses nothing. Data sets are looked for in the folder data in the working directory.
     """
-    from fedrela.reproduction.studies import Study
+    from fedrela.reproduction.studies import STUDY, Study
 
     screen, number, failed = console(), read_workers(workers), 0
+    if only and not (folder / STUDY).is_file():
+        raise ArgumentError("expected the folder of one study with it", argument="only")
     tried: set[Queued] = set()
     while queued := next((each for each in _studies(folder) if each not in tried), None):  # studies may be added
         tried.add(queued)
         try:
-            failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, number, drop)
+            failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, only, number, drop)
         except FedrelaError as error:  # such as missing data: the other studies can be run
             print_error(f"{queued.folder}: {error}")
             failed += 1
@@ -75,7 +80,9 @@ def _studies(folder: Path) -> list[Queued]:
     return [Queued(folder)] if (folder / STUDY).is_file() else read_queue(folder)
 
 
-def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | str | None, drop: bool) -> int:
+def _run_study(
+    screen: Console, study: Study, seeds: int | None, only: str, workers: int | str | None, drop: bool
+) -> int:
     """Run what is left of one study, and return how many runs failed."""
     from fedrela.experiment import open_executor
 
@@ -83,9 +90,10 @@ def _run_study(screen: Console, study: Study, seeds: int | None, workers: int | 
     if study.strays and not drop:
         what = f"{plural(study.strays, 'record')} in summary.json: study.toml no longer has such runs"
         raise ArgumentError(f"{what}; restore study.toml, or --drop removes the records")
+    grids = list(study.grids(seeds, only))
     study.write()
     print_line(screen, printable(f"{study.name}: {_status(study)}"), "bold")
-    for grid in study.grids(seeds):
+    for grid in grids:
         engine = grid.cells[0].config.engine
         opened = open_executor(workers or engine.workers, engine.device)
         with opened as (executor, _), show_grid(screen, grid) as show:

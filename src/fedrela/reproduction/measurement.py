@@ -38,7 +38,7 @@ Runs = Mapping[str, list[dict[str, float | None]]]  # by arm, one per seed
 def reproduce(
     name: str, *, out: str | Path, scale: str = "smoke", protocol: str = "matched", every: bool = False,
     seeds: int | None = None, root: str | Path | None = None, workers: int | str | None = None, shared: bool = False,
-    baselines: Sequence[Any] = (), changes: Mapping[str, Any] | None = None,
+    baselines: Sequence[Any] = (), changes: Mapping[str, Any] | None = None, only: str = "",
 ) -> Record:  # fmt: skip
     """Reproduce a table of the paper in the folder `out`, without repeating finished runs; return its summary.
 
@@ -64,6 +64,9 @@ def reproduce(
         More baselines, also your own, as in ``[compare] baselines``; see `with_baselines`.
     changes
         Tables of a configuration that override those of every run, such as your own model; see `with_changes`.
+    only
+        The entries to run, by values of the table's axes, such as ``"FedETF,IF=100"``, in place of the scale's own
+        selection.
 
     Examples
     --------
@@ -78,7 +81,9 @@ def reproduce(
     """
     folder = None if root is None else Path(root).absolute()
     table = with_changes(with_baselines(paper_table(name), baselines), changes or {})
-    plan = Reproduction(table, scale, out, protocol=protocol, every=every, seeds=seeds, root=folder, shared=shared)
+    plan = Reproduction(
+        table, scale, out, protocol=protocol, every=every, seeds=seeds, root=folder, shared=shared, only=only
+    )
     plan.check_data()
     plan.grid.complete(workers)
     return plan.conclude()
@@ -89,14 +94,14 @@ class Reproduction:
 
     def __init__(
         self, table: PaperTable, scale: str, out: str | Path, *, protocol: str = "matched", every: bool = False,
-        seeds: int | None = None, root: Path | None = None, shared: bool = False,
+        seeds: int | None = None, root: Path | None = None, shared: bool = False, only: str = "",
     ) -> None:  # fmt: skip
         check_choice("scale", scale, SCALES)
         check_choice("protocol", protocol, CHOICES)
         self.table, self.scale, self.root, self.protocol = table, scale, root, protocol
         self.protocols = PROTOCOLS if protocol == "both" else (protocol,)
         self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, check_integer("seeds", seeds) + 1))
-        self.chosen = table.chosen(scale, every)
+        self.chosen = table.matching(only) if only else table.chosen(scale, every)
         self._runs = {(id(cell), each): self._runs_of(cell, each) for each in self.protocols for cell in self.chosen}
         made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}
         self.grid = Grid(

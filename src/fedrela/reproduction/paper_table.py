@@ -18,6 +18,7 @@ from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import merge, nested
 from fedrela.experiment.schema import Config
 from fedrela.files import digest
+from fedrela.reproduction.entries import matching
 from fedrela.text import stated_number
 
 # In the order of the paper; the label is `fig:` for the figure, `tab:` for all others.
@@ -151,6 +152,11 @@ class PaperTable:
         """Return the cells that are run at a scale: its own selection, or every one."""
         only = self.scales[scale].only
         return [each for each in self.cells if every or not only or any(at.applies(self.place(each)) for at in only)]
+
+    def matching(self, only: str) -> list[PaperCell]:
+        """Return the cells that `only` asks for; see `fedrela.reproduction.entries.matching`."""
+        asked = matching(only, [self.place(each) for each in self.cells])
+        return [each for each, is_asked in zip(self.cells, asked, strict=True) if is_asked]
 
     def arms(self, cell: PaperCell, protocol: str = "matched") -> tuple[str, ...]:
         """Return the arms that a cell needs: its own, or both if it is a gain."""

@@ -34,6 +34,7 @@ from fedrela.experiment.toml.reader import parse_toml, read_text
 from fedrela.experiment.toml.writer import leaves
 from fedrela.files import digest, read_plain, write_bytes
 from fedrela.models.runtime import processor
+from fedrela.reproduction.entries import matching
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
 from fedrela.runfolder import RunFolder
@@ -186,9 +187,13 @@ class Study:
         """Return the runs that are recorded, with their records."""
         return [(cell, self.records[key]) for key, cell in self._runs.items() if key in self.records]
 
-    def grids(self, seeds: int | None = None) -> Iterator[Grid]:
-        """Yield what is to be run as grids, one for each of the first `seeds`, whose run folders share the store."""
-        left = self.remaining()
+    def grids(self, seeds: int | None = None, only: str = "") -> Iterator[Grid]:
+        """Yield what is to be run as grids, one for each of the first `seeds`, whose run folders share the store.
+
+        `only` says which runs, by baseline, arm, seed and swept values; see `fedrela.reproduction.entries.matching`.
+        """
+        asked = zip(self._runs, matching(only, [_texts(cell) for cell in self.cells]), strict=True)
+        left = [self._runs[key] for key, is_asked in asked if is_asked and key not in self.records]
         for seed in list(dict.fromkeys(cell.seed for cell in self.cells))[:seeds]:
             cells = [cell for cell in left if cell.seed == seed]
             if not cells:
@@ -231,6 +236,11 @@ class Study:
 def _place(cell: Cell) -> Record:
     """Return what identifies a run of a study."""
     return {"baseline": cell.baseline, "arm": cell.arm, "seed": cell.seed, "values": dict(cell.values)}
+
+
+def _texts(cell: Cell) -> dict[str, str]:
+    """Return what identifies a run of a study as texts."""
+    return {key: str(value) for key, value in {**_place(cell), **cell.values}.items() if key != "values"}
 
 
 def _validation(runs: Sequence[tuple[Cell, Record]]) -> float:
