@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 
 from result_records import (
@@ -21,7 +21,7 @@ from result_records import (
 from result_sections import beside
 
 from fedrela.metrics.paired import Interval
-from fedrela.text import percent, plural, points
+from fedrela.text import listed, percent, plural, points
 
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
 REPEATED = (REMEDIES, "-protocols")  # end the names of studies with settings of others
@@ -198,15 +198,15 @@ def for_whom(studies: Sequence[Study]) -> str:
         return "Not measured yet."
     behind, clear = sum(mean > 0 for mean in means), sum(each.high is not None and each.high < 0 for each in found)
     words = [
-        f"For those who leave loss and sampling as they are: the best other remedy on the same model is ahead of "
-        f"FedReLa in {behind} of {plural(len(means), 'model')} of tables and medical images, beyond noise in {clear}, "
-        f"by {points(median(means))} points of balanced accuracy in the median ([below](#against-other-remedies))"
+        f"For those who leave loss and sampling as they are. In {PLACES['tables']} the best other remedy is ahead of "
+        f"FedReLa in {behind} of {plural(len(means), 'model')}, by {points(median(means))} in the median, beyond noise "
+        f"in {clear} ([below](#against-other-remedies))"
     ]
     if moved := at_thresholds(studies):
         leads = [difference(arms, "fedrela", "baseline at threshold", "balanced").mean or 0.0 for _, _, arms in moved]
         words.append(
-            f"with two classes so is the plain model at a decision threshold that validation samples choose, in "
-            f"{sum(each > 0 for each in leads)} of {plural(len(leads), 'model')}, by {points(median(leads))}"
+            f"with two classes so is a decision threshold chosen on validation samples, in "
+            f"{sum(each > 0 for each in leads)} of {len(leads)}, by {points(median(leads))}"
         )
     ahead, numbers = [], set()
     for page, name in PLACES.items():
@@ -220,11 +220,12 @@ def for_whom(studies: Sequence[Study]) -> str:
         if rows:
             ahead.append(f"{sum((gain.mean or 0) > 0 for gain in rows)} of {len(rows)} on [{name}]({page}.md)")
             numbers |= {len(gain.values) for gain in rows}
+    said = f"{'; '.join(words)}."
     if ahead:
         fewest = f"{min(numbers)} to " if len(numbers) > 1 else ""
         known = f"{fewest}{plural(max(numbers), 'seed')}, all at FedAvg's learning rate"
-        words.append(f"FedAvg with it is ahead of another remedy alone in {', '.join(ahead)} ({known})")
-    return f"{'; '.join(words)}."
+        said += f" With images, FedAvg with FedReLa is ahead of another remedy alone in {', '.join(ahead)} ({known})."
+    return said
 
 
 def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
@@ -312,15 +313,32 @@ def where_not(studies: Sequence[Study]) -> str:
     found = [(difference(arms, "baseline", "fedrela", headline(study)), name) for study, name, arms in harm]
     worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
     clear = [each for each in worse if each[0].high is not None and each[0].high < 0]
-    named = "; ".join(f"{name} {gain_text(gain)}" for gain, name in clear or worse[:2])
+    named = gains_listed((name, gain) for gain, name in clear or worse[:2])
     where = "[harm](harm.md) and [sensitivity](sensitivity.md)"
-    fall = f"The headline accuracy falls in {len(worse)} of {len(found)} settings of {where}"
+    fall = f"In {where} the headline accuracy falls in {len(worse)} of {plural(len(found), 'setting')}"
     return f"{fall}, beyond noise in {len(clear)}{': ' if named else ''}{named}."
 
 
+def gains_listed(gains: Iterable[tuple[str, Interval]]) -> str:
+    """Write what each row gains, without what all names begin with.
+
+    >>> gains_listed([("FedAvg, IR 1", Interval(-0.1, None, (-0.1,))), ("FedAvg, IR 5", Interval(-0.2, None, (-0.2,)))])
+    'IR 1 (-10.0) and IR 5 (-20.0)'
+    """
+    found = [(name.split(", "), points(gain.mean)) for name, gain in gains]
+    shared = len({parts[0] for parts, _ in found}) == 1 and all(len(parts) > 1 for parts, _ in found)
+    return listed([f"{', '.join(parts[shared:])} ({gain})" for parts, gain in found])
+
+
 def fallen(gains: Sequence[Gain]) -> str:
-    """Name the rows among all in which the headline accuracy falls most."""
+    """Say in how many rows of each page the headline accuracy falls, and name the row in which it falls most."""
     found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in gains]
     worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
-    named = "; ".join(f"{study.short}, {name} {gain_text(gain)}" for gain, study, name in worse[:3])
-    return f" Above, it falls in {len(worse)} of {len(found)}, most for {named}." if worse else ""
+    if not worse:
+        return ""
+    pages = [study.page for _, study, _ in worse]
+    counts = listed(
+        [f"{pages.count(page)} of {len(by_place(gains, page))} on {PLACES[page]}" for page in PLACES if page in pages]
+    )
+    gain, study, name = worse[0]
+    return f" In the settings above it falls in {counts}, most for {study.short}, {name} ({points(gain.mean)})."

@@ -104,8 +104,8 @@ def test_the_first_page_counts_what_is_beyond_noise_and_names_what_is_missing(fe
     text = "\n".join(make_results.index([fedavg, tau, study("kdd", [], "tables", 4)], {}))
     assert "rare classes gain +20.0 (Fashion-MNIST), the headline\n  accuracy +4.6 (Fashion-MNIST):" in text
     assert "| Fashion-MNIST | 1, 1 with several seeds | -2.0 (-2.0 to -2.0) | +20.0 (+20.0 to +20.0) |" in text
-    assert "falls in 1 of 2 settings of [harm](harm.md) and [sensitivity](sensitivity.md), beyond noise in 0" in text
-    assert ": FedAvg, tau 0.5 -7.4" in text
+    assert "In [harm](harm.md) and [sensitivity](sensitivity.md) the headline accuracy falls in 1 of 2 settings" in text
+    assert ", beyond noise in 0: tau 0.5 (-7.4)." in text
     again = study("sensitivity-cap", tried, "sensitivity")  # the same runs count once
     assert "falls in 1 of 2 settings" in "\n".join(make_results.index([fedavg, tau, again], {}))
     assert "| made | tau 0.05 | 1 | 60.0 | 88.0 | 60.0 | 79.6 |" in text
@@ -134,7 +134,7 @@ def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
     cells += [cell("baseline", seed, 0.4, {}, "CNN") for seed in SEEDS]
     cells[0] = cell("fedrela", 1, 0.602, {}, "CNN")
     text = "\n".join(make_results.index([plain, peers, study("chula", cells, "tables")], {}))
-    assert "ahead of FedReLa in 1 of 1 model of tables and medical images, beyond noise in 1, by +4.4 points" in text
+    assert "the best other remedy is ahead of FedReLa in 1 of 1 model, by +4.4 in the median, beyond noise in 1" in text
     assert "of another remedy alone in 1 of 2 on [Fashion-MNIST](fashion-mnist.md) (1 seed, all at" in text
     assert "| made | CNN, class weights | 75.0 ± 0.0 | 84.0 ± 0.0 | 79.6 ± 0.0 | **-4.4** [-4.5, -4.3] |" in text
     part = [each for each in cells if each["seed"] == 1 or "SMOTE" not in each["baseline"]]
@@ -154,7 +154,7 @@ def test_two_classes_are_compared_with_a_threshold():
     made = study("pneumonia", cells, "tables")
     text = "\n".join(make_results.index([made], {}))
     assert "| made | CNN | 60.0 ± 0.0 | 80.0 ± 0.0 | 87.0 ± 1.0 | 86.0 ± 1.0 | **-7.0** [-9.5, -4.5] |" in text
-    assert "threshold that validation samples choose, in 1 of 1 model, by +7.0" in text
+    assert "decision threshold chosen on validation samples, in 1 of 1, by +7.0" in text
     del cells[0]["at_threshold"]
     assert "threshold" not in "\n".join(make_results.index([study("pneumonia", cells, "tables")], {}))
 
