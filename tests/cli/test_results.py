@@ -77,7 +77,9 @@ def test_some_runs_of_a_study_alone(run):
     assert (done.code, done.err) == (0, "")
     (found,) = json.loads((folder / "summary.json").read_text())["cells"]
     assert (found["arm"], found["seed"], found["values"]) == ("fedrela", 2, {"relabel.tau": 0.2})
-    assert run("results", "run", folder, "--only", "seed=3").line() == "results/one: only: expected one of 1, 2, got '3'"
+    assert (
+        run("results", "run", folder, "--only", "seed=3").line() == "results/one: only: expected one of 1, 2, got '3'"
+    )
     wrong = run("results", "run", "results", "--only", "seed=1")
     assert (wrong.code, wrong.line()) == (2, "only: expected the folder of one study with it")
 

@@ -12,7 +12,7 @@ from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment.disclosure import disclosures
 from fedrela.experiment.load import load_node, parse_config
 from fedrela.experiment.node_samples import class_table, is_split, load_samples
-from fedrela.experiment.private import merged_statistics, own_statistics, refusal, within_policy
+from fedrela.experiment.private import check_trainable, merged_statistics, own_statistics, refusal, within_policy
 
 CLASSES = ("normal", "sickle", "other")
 TABLE = {"columns": ["age", "sex=f", "sex=m", "bmi"], "encoded": ["sex=f", "sex=m"]}
@@ -84,6 +84,22 @@ def test_a_test_file_joins_the_training_rows_if_no_test_samples_are_wanted(tmp_p
     assert samples.x_train[:, 0].tolist() == [*range(40, 70), 90, 91]
     assert samples.x_train[30:, 1:3].tolist() == [[0, 1], [1, 0]]
     assert not len(samples.y_test)
+
+
+def test_rows_are_named_by_their_ids_wherever_they_are(tmp_path):
+    config, (header, *rows) = parse_config(federation(**TABLE)), ROWS.splitlines()
+    named = "\n".join([f"who,{header}", *(f"p{i},{row}" for i, row in enumerate(rows))])
+    policy = 'test_share = 0.2\n[policy]\nkeep = ["p4", "p7", "p29"]\n'
+    node = write_node(tmp_path, named, policy, "label = 'diagnosis', id = 'who'")
+    samples = load_samples(node, config)
+    assert samples.ids_train == tuple(f"p{int(age) - 40}" for age in samples.x_train[:, 0])
+    check_trainable(node, samples)
+    kept = within_policy(config, node, 0, samples.ids_train).relabel.keep
+    assert {samples.ids_train[row] for row in kept} == {"p4", "p7", "p29"} - {*samples.ids_test}
+    assert len(kept) > 0
+    wrong = write_node(tmp_path, named, policy.replace("p29", "p30"), "label = 'diagnosis', id = 'who'")
+    with pytest.raises(DataError, match=r"^policy\.keep: expected ids of this node's samples$"):
+        check_trainable(wrong, samples)
 
 
 def split_in_half(test_share: float = 0.5) -> Source:

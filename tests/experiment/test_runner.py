@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import fedrela
+from fedrela.core import Ledger
 from fedrela.data.sources import from_arrays, load
 from fedrela.engine.executors.pool import Pool
 from fedrela.errors import ArgumentError, BusyError, DataError, IntegrityError
@@ -65,6 +66,34 @@ def test_a_file_and_a_dictionary_are_the_same_run(reference, tmp_path):
     path.write_text(config_toml(parse_config(small())))
     assert bytes_of(run(path, out=tmp_path / "a").folder) == bytes_of(reference.folder)
     assert bytes_of(run(str(path), out=str(tmp_path / "b")).folder) == bytes_of(reference.folder)
+
+
+def test_ledgers_name_the_rows_of_a_table_and_those_to_keep_are_named(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"p{i},{rng.normal(i % 3 == 0):.3f},{rng.normal():.3f},{'ab'[i % 9 == 0]}" for i in range(300)]
+    (tmp_path / "wards.csv").write_text("\n".join(["who,x,z,label", *rows]))
+    data = {
+        "source": "csv",
+        "root": str(tmp_path / "wards.csv"),
+        "options": {"id": "who"},
+        "imbalance": {"kind": "natural"},
+    }
+    config = small(data=data, train={"rounds": 4}, relabel={"start": 2})
+
+    def moved(name, **relabel):
+        done = run({**config, "relabel": config["relabel"] | relabel}, out=tmp_path / name)
+        ledgers = [Ledger.load(path) for _, path in RunFolder.open(done.folder).ledgers()]
+        y = {row.split(",")[0]: "ab".index(row[-1]) for row in rows}
+        assert all(y[who] == label for each in ledgers for who, label in zip(each.ids, each.original, strict=True))
+        assert len({who for each in ledgers for who in each.ids}) == 240, "training rows"
+        return {each.ids[row] for each in ledgers for row in each.index}
+
+    first = moved("one")
+    kept = sorted(first)[:3]
+    assert len(first) > 3
+    assert moved("two", keep=[*kept, *(f"p{i}" for i in range(0, 300, 50))]).isdisjoint(kept)
+    with pytest.raises(ArgumentError, match=r"relabel\.keep\[0\]: expected one of the ids, got 'p301'; nearest: 'p"):
+        moved("three", keep=["p7", "p301"])
 
 
 def test_the_result_has_every_key_that_is_promised(reference):

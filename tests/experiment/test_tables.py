@@ -206,7 +206,7 @@ def test_what_shows_only_when_the_data_are_there():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("", "after test samples were held out; give test samples of their own as test_file"),
+        ("", "after test samples were held out; name them by a column, the option id"),
         (
             ', missing = "drop", test_file = "b.csv"',
             'after missing = "drop" left some out; fill the cells, or use "indicate"',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import torch
 pytest.importorskip("flwr", reason="the extra flower is not installed")
 
 from fedrela.core import Ledger
+from fedrela.data.sources import load
 from fedrela.errors import DataError, IntegrityError, RunFailedError
 from fedrela.experiment import run
 from fedrela.experiment.flower_app import client_app, flower_client, private_client, serve
@@ -232,6 +234,31 @@ def test_rows_that_a_policy_keeps_must_be_there_and_are_not_told(parts, tmp_path
     permit(parts, "node-01", "keep = [3]")
     said = reasons(carry_out(parts, tmp_path), 1)
     assert all("policy.keep: rows have other numbers after the source was split" in each for each in said)
+
+
+def named(file):
+    """A node's samples, each with a name."""
+    source = load("npz", file=file)
+    ids = [tuple(f"{part}-{i}" for i in range(len(getattr(source, f"y_{part}")))) for part in ("train", "test")]
+    return dataclasses.replace(source, ids_train=ids[0], ids_test=ids[1])
+
+
+def test_the_ledger_of_a_node_names_its_samples_and_those_to_keep_are_named(parts, tmp_path, caplog):
+    path = parts / "nodes" / "node-01" / "node.toml"
+    path.write_text(
+        f"name = 'node-01'\nsource = '{__name__}:named'\noptions = {{ file = '{path.parent / 'samples.npz'}' }}\n"
+    )
+    permit(parts, "node-01", "tau = 0.2")
+    interrupted(parts, tmp_path)
+    ledger = Ledger.load(next(tmp_path.glob("states/trial-*/client-1/ledger-000002.json")))
+    assert ledger.ids == node_of(parts, "node-01").ids
+    moved = ledger.ids[ledger.index[0]]
+    private_client.cache_clear()
+    permit(parts, "node-01", f"keep = ['{moved}', 'test-0']")
+    carry_out(parts, tmp_path)
+    assert "the labels of round 2 violate the current keep" in caplog.text
+    assert np.array_equal(node_of(parts, "node-01").runner.current_labels, ledger.original)
+    assert moved not in (tmp_path / "run" / "rounds.jsonl").read_text()
 
 
 def test_an_unexpected_error_of_a_node_is_told_without_its_text(parts, tmp_path, caplog, monkeypatch):

@@ -54,7 +54,7 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
     with progress_bar(f"reading {node}"):
         samples = load_samples(own, loaded)
     check_trainable(own, samples)
-    within_policy(loaded, own, number)
+    within_policy(loaded, own, number, samples.ids_train)
     check_key(loaded, own, number)
     screen, who = console(), federation.nodes[number]
     print_line(screen, f"{printable(who)}: client {number} of {len(federation.nodes)}; its data fit", "bold")

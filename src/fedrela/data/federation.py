@@ -139,6 +139,11 @@ class Federation:
             "feature_names": list(self.source.feature_names),
             "arrays": {k: array_record(v) for k, v in arrays.items() if v is not None},
             **({"encoded": self.source.encoded} if self.source.feature_names else {}),
+            **(
+                {"ids_sha256": hashlib.sha256(json.dumps(ids).encode()).hexdigest()}
+                if (ids := self.source.ids_train)
+                else {}
+            ),
             "standardized": {k: array_record(v) for k, v in new.items()},
             "recipe": asdict(self.recipe),
             "clients": len(self.shards),

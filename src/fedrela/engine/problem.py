@@ -6,7 +6,7 @@ The experiment builds data and plan; the engine knows neither data sets nor conf
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from torch import nn
 
 from fedrela.algorithms.base import Algorithm, ArraySpec, Sizes
 from fedrela.algorithms.local import Local
+from fedrela.core import Ledger
 from fedrela.engine.run_options import RelabelPlan, TrainOptions
 from fedrela.metrics import Groups
 from fedrela.models.flat_model import FlatModel
@@ -38,10 +39,15 @@ class Problem:
     groups: Groups  # groups of classes in which accuracy is reported
     scaling: Scaling  # how stored samples become inputs of a model
     class_names: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()  # names of the training samples, if they have any
     auxiliary: NDArray[np.int64] | None = None  # training samples, from before imbalance, for a server that needs them
     private: bool = False  # whether remote clients have their own samples, which are not in the shards here
     largest: int = 0  # samples of the largest client, if the shards do not show it
     held_by_clients: str = ""  # the evaluation set that clients hold and score: test, validation, or none
+
+    def named(self, client: int, ledger: Ledger) -> Ledger:
+        """Return a client's ledger with the names of its samples, if they have any."""
+        return replace(ledger, ids=tuple(self.ids[row] for row in self.shards[client].train)) if self.ids else ledger
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -85,6 +85,16 @@ def _recipe_keys(recipe: Recipe) -> dict[str, KeyPath]:
 def first_of_each(labels: NDArray[Any], number: int) -> NDArray[np.int64]:
     """Return the ids of the first samples of every class."""
     return np.concatenate([np.flatnonzero(labels == label)[:number] for label in np.unique(labels)])
+
+
+def numbers_of(keep: Iterable[int | str], ids: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the training samples that `keep` names by id; others are held out, and never move.
+
+    >>> numbers_of(["p3", "p1", "test"], ["p1", "p2", "p3"])
+    (0, 2)
+    """
+    named = {*map(str, keep)}
+    return tuple(row for row, name in enumerate(ids) if name in named)
 
 
 def groups_of(federation: Federation, protocol: str = "counts") -> Groups:

@@ -79,7 +79,7 @@ def _statistics(config: Config, run: RunFolder) -> dict[str, NDArray[Any]]:
 
 def preview_at_node(config: Config, node: NodeConfig, samples: NodeSamples, client: int, folder: Path) -> Preview:
     """Return what FedReLa would move at a node, on average, with the newest model of the run in a folder."""
-    run, own = RunFolder.open(folder), within_policy(config, node, client)
+    run, own = RunFolder.open(folder), within_policy(config, node, client, samples.ids_train)
     saved = run.load_checkpoint()
     if saved is None:
         raise DataError(f"{folder}: holds no model yet")

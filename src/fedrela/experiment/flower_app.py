@@ -85,7 +85,11 @@ def flower_client(text: str, state: str) -> FlowerClient:
         federation = build_data(config)
     except FedrelaError as error:
         return client(_no_runner, refusal=str(error))
-    return client(lambda _: _runner(config, federation), data_sha256=data_sha256(federation.manifest()))
+    return client(
+        lambda _: _runner(config, federation),
+        data_sha256=data_sha256(federation.manifest()),
+        ids=federation.source.ids_train,
+    )
 
 
 def _runner(config: Config, federation: Federation | PrivateFederation) -> tuple[ClientRunner, SharedMemory]:
@@ -133,7 +137,8 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
         node = load_node(data)
         if own_key := node.key or (Path(key) if key else None):
             client = partial(client, sign=signer(own_key))  # first: a refusal is signed too
-        samples, own = load_samples(node, config), within_policy(config, node, number)
+        samples = load_samples(node, config)
+        own = within_policy(config, node, number, samples.ids_train)
         check_trainable(node, samples)
     except MismatchError as error:
         return client(_no_runner, refusal=str(error))
@@ -145,6 +150,7 @@ def private_client(text: str, state: str, data: str, name: str = "", key: str = 
     return client(
         lambda agreed: _runner(own, at_node(own, samples, number, agreed)),
         private=alone,
+        ids=samples.ids_train,
         refusal=refusal(config, node.policy),
     )
 

@@ -33,6 +33,8 @@ class NodeSamples:
     y_train: NDArray[np.int64]
     x_test: Samples
     y_test: NDArray[np.int64]
+    ids_train: tuple[str, ...] = ()  # a name for each, if the source has them
+    ids_test: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -64,11 +66,14 @@ def load_samples(node: NodeConfig, config: Config) -> NodeSamples:
     source = load(node.source, node.root, **options | ({"test_share": share} if native else {}))
     x_train, x_test = (_aligned(source, part, federation) for part in ("train", "test"))
     y_train, y_test = (_labels(source, part, node, federation) for part in ("train", "test"))
+    ids_train, ids_test = source.ids_train, source.ids_test
     if share is not None and (share in (0, 1) or not native):  # 0 and 1 also join a test part of the source's own
         x, y = np.concatenate([x_train, x_test]), np.concatenate([y_train, y_test])
         train, test = stratified(y, share, config.seed)
         x_train, y_train, x_test, y_test = x[train], y[train], x[test], y[test]
-    return NodeSamples(x_train, y_train, x_test, y_test)
+        if ids := (*ids_train, *ids_test):
+            ids_train, ids_test = (tuple(ids[row] for row in part) for part in (train, test))
+    return NodeSamples(x_train, y_train, x_test, y_test, ids_train, ids_test)
 
 
 def is_split(node: NodeConfig) -> bool:

@@ -22,7 +22,7 @@ from fedrela.data.federation import Moments, array_record
 from fedrela.engine.problem import Problem
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.build import errors_at, first_of_each
+from fedrela.experiment.build import errors_at, first_of_each, numbers_of
 from fedrela.experiment.node_samples import MismatchError, NodeSamples, is_split, numeric_columns, sample_form
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import FederationConfig, NodeConfig, NodePolicy
@@ -141,11 +141,13 @@ def check_trainable(node: NodeConfig, samples: NodeSamples) -> None:
     """Raise if there is nothing to train on, or if the policy keeps rows that cannot be told."""
     if not len(samples.y_train):
         raise MismatchError("has no training samples")
-    if node.policy.keep:
+    if samples.ids_train and {*map(str, node.policy.keep)} - {*samples.ids_train, *samples.ids_test}:
+        raise MismatchError("policy.keep: expected ids of this node's samples")
+    if node.policy.keep and not samples.ids_train:
         if node.options.get("missing") == "drop":
             raise MismatchError('policy.keep: rows have other numbers after missing = "drop"; fill the cells')
         if is_split(node):
-            advice = "give it test samples of its own, or test_share = 0"
+            advice = "name a column of ids, give it test samples of its own, or test_share = 0"
             raise MismatchError(f"policy.keep: rows have other numbers after the source was split; {advice}")
         try:
             node.policy.kept_rows(len(samples.y_train))
@@ -277,8 +279,11 @@ def recorded_statistics(manifest: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     return {name: np.array(values) for name, values in manifest["data"].get("statistics", {}).items()}
 
 
-def within_policy(config: Config, node: NodeConfig, client: int) -> Config:
-    """Return the configuration as a node runs it: re-labelling by the stricter of federation and policy."""
+def within_policy(config: Config, node: NodeConfig, client: int, ids: Sequence[str] = ()) -> Config:
+    """Return the configuration as a node runs it: re-labelling by the stricter of federation and policy.
+
+    `ids` are the names of its training samples, if they have any, by which the policy names those to keep.
+    """
     _check_refused(config, node.policy)
     relabel, classes = config.relabel, federation_of(config).classes
     if relabel.keep:
@@ -290,6 +295,8 @@ def within_policy(config: Config, node: NodeConfig, client: int) -> Config:
     except ArgumentError as error:
         raise MismatchError(f"policy.{error.argument}: {error.reason}; expected the federation's classes") from None
     both = OwnerLimits(**requested).numbered(classes).stricter(policy)
+    if ids:
+        both = replace(both, keep=numbers_of(both.keep, ids))
     stricter: RelabelPlan = replace(relabel, **{name: getattr(both, name) for name in names})
     return config.model_copy(update={"relabel": stricter})
 

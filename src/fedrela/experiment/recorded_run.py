@@ -64,7 +64,7 @@ class RecordedRun:
             done = next_round(self.run, self.folder, lost.get(self.run.state.round + 1))
             with writing(self.folder.path):
                 for client, ledger in sorted(done.ledgers.items()):
-                    ledger.save(self.folder.ledger_path(client), overwrite=True)
+                    self.run.problem.named(client, ledger).save(self.folder.ledger_path(client), overwrite=True)
             self.folder.append_timing(vars(done.timing))
             self.folder.append_round(done.record.as_record())
             if done.record.round % self.every == 0 or done.record.round == last:

@@ -24,7 +24,7 @@ from fedrela.engine.executors import Executor, open_executor
 from fedrela.engine.problem import Plan, Problem
 from fedrela.engine.run import Run
 from fedrela.errors import ArgumentError, DataError
-from fedrela.experiment.build import build_data, errors_at, first_of_each, groups_of
+from fedrela.experiment.build import build_data, errors_at, first_of_each, groups_of, numbers_of
 from fedrela.experiment.load import config_sha256, load_config, parse_config
 from fedrela.experiment.manifests import (
     check_comparable,
@@ -234,7 +234,8 @@ def build_plan(
     with errors_at(config, keys, ("model", "name")):
         make = _maker(config, problem, model)
         make()
-    check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train))
+    ids = () if isinstance(federation, PrivateFederation) else _ids(federation.source)
+    check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train), ids=ids)
     for table, wanted in (("train", config.train.augment), ("relabel", config.relabel.augment)):
         if wanted and not problem.is_image:
             what = "crops and flips need images of bytes; these samples are not"
@@ -242,9 +243,16 @@ def build_plan(
     if config.train.local_test and not len(problem.y_test):
         raise WrongConfigError([Fault(("train", "local_test"), "there are no test samples")], config.origin)
     relabel = config.relabel.numbered(problem.class_names)
+    if ids:
+        relabel = replace(relabel, keep=numbers_of(relabel.keep, problem.ids))
     if relabel.method not in REALLOCATORS:  # workers get the object, since they may not find it by its name
         relabel = replace(relabel, method=relabel.reallocator(), params=None)
     return problem, Plan(config.seed, config.train, relabel, algorithm, make, device)
+
+
+def _ids(source: Source) -> frozenset[str]:
+    """Return the ids of all samples, also of those held out for testing."""
+    return frozenset((*source.ids_train, *source.ids_test))
 
 
 def checked_device(config: Config) -> str:
@@ -273,6 +281,7 @@ def _problem(config: Config, federation: Federation, algorithm: Algorithm) -> Pr
         groups=groups_of(federation, config.data.protocol),
         scaling=_scaling(config, federation, trained),
         class_names=tuple(names),
+        ids=federation.source.ids_train,
         auxiliary=first_of_each(federation.y_train, algorithm.auxiliary) if algorithm.auxiliary else None,
     )
 

@@ -70,6 +70,7 @@ class FlowerClient:
     client: int | None = None  # which client it is; None: its node says so, with partition-id
     data_sha256: str = ""  # of the data of all clients, reported to the server if they should be the same
     private: PrivateNode | None = None
+    ids: tuple[str, ...] = ()  # names of all training samples, if they have any
     sign: Callable[[bytes], bytes] | None = None  # with its private key
     refusal: str = ""  # why it takes no part; empty if it does
     _made: tuple[str, ClientRunner, SharedMemory] | None = None
@@ -157,7 +158,9 @@ class FlowerClient:
                     labels = np.asarray(result.relabelling.ledger.labels, np.int64)
                     confirmed = result.relabelling.agreement
                     after = replace(after, relabelled=message.round, labels=labels, agreement=confirmed)
-                    result.relabelling.ledger.save(store.ledger_path(message.round), overwrite=True)
+                    ids = tuple(self.ids[row] for row in self.runner.samples_of(message.client)) if self.ids else ()
+                    named = replace(result.relabelling.ledger, ids=ids)
+                    named.save(store.ledger_path(message.round), overwrite=True)
                 store.write(after)
             row = {name: row[name] for name in self.runner.arrays.upload}
         return Upload(message.client, message.round, result.samples, row)
@@ -197,7 +200,7 @@ class FlowerClient:
         if changed and self.private is not None and before.relabelled is not None:
             limits = {each.name: getattr(runner.plan.relabel, each.name) for each in options_of(OwnerLimits)}
             ledger = Ledger.load(store.ledger_path(before.relabelled))
-            ledger = replace(ledger, provenance=Provenance(agreement=before.agreement))
+            ledger = replace(ledger, ids=(), provenance=Provenance(agreement=before.agreement))  # limits have numbers
             if limit := OwnerLimits(**limits).broken_by(ledger):
                 message = "fedrela: the labels of round %d violate the current %s: training on the original labels"
                 LOG.warning(message, before.relabelled, limit)

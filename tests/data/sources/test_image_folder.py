@@ -46,6 +46,14 @@ def test_class_folders(folders):
     assert isinstance(source.x_train, np.memmap)
 
 
+def test_images_are_named_by_their_files(folders):
+    root, pixels = folders
+    source = load("image_folder", root, size=8)
+    for ids, x in ((source.ids_train, source.x_train), (source.ids_test, source.x_test)):
+        for name, image in zip(ids, x, strict=True):
+            assert np.array_equal(image, channels_first(pixels[name]))
+
+
 def test_a_labelled_test_folder_goes_before_val_and_can_be_named(folders, noise):
     root, _ = folders
     shown = put(root / "test" / "cat" / "a.png", noise(8, 8, 3))

@@ -60,6 +60,20 @@ def test_natural_clients_follow_the_training_rows(csv_file):
     assert not any(name.startswith("site") for name in source.feature_names)
 
 
+def test_a_column_of_ids_names_the_rows_and_is_no_feature(csv_file):
+    text = "who,x,y\n" + "\n".join(f"{i:03},{i},{'ab'[i % 2]}" for i in range(20))
+    source = load("csv", csv_file(text), label="y", id="who", test_share=0.3)
+    assert source.feature_names == ("x",)
+    for ids, x in ((source.ids_train, source.x_train), (source.ids_test, source.x_test)):
+        assert ids == tuple(f"{int(value):03}" for value in x[:, 0])
+    assert (len(source.ids_train), len(source.ids_test)) == (14, 6)
+    with pytest.raises(DataError, match=r":14: column 'who': '007' is also the id of 9$"):
+        load("csv", csv_file(text.replace("012", "007")), label="y", id="who")
+    with pytest.raises(DataError, match=r":5: column 'who': expected an id in every row"):
+        load("csv", csv_file(text.replace("003,", ",")), label="y", id="who")
+    assert load("csv", csv_file(text), label="y", ignore=["who"]).ids_train == ()
+
+
 def test_the_split_is_stratified_and_addressed(csv_file):
     lines = [f"{i},{'abc'[i % 3]}" for i in range(300)]
     path = csv_file("x,label\n" + "\n".join(lines))

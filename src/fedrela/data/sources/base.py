@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from fedrela.data.cache import PathOrNone
 from fedrela.errors import DataError
 from fedrela.options import Option, options_from
+from fedrela.text import shown
 
 COMMON = ("root", "cache", "progress")  # parameters of loaders that are not options of a source
+TEXTS = ("class_names", "feature_names", "ids_train", "ids_test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class Source:
         None for images.
     pixel_max
         The largest value that a pixel can have, not the largest in the data.
+    ids_train, ids_test
+        A name for every sample (a patient, a file), all different; empty if they have none. Ledgers name samples so.
 
     Examples
     --------
@@ -61,10 +66,12 @@ class Source:
     feature_names: tuple[str, ...] = ()
     numeric: NDArray[np.bool_] | None = None
     pixel_max: int = 255
+    ids_train: tuple[str, ...] = ()
+    ids_test: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_source_arrays(self)
-        for key in ("class_names", "feature_names"):  # a list could change after the check
+        for key in TEXTS:  # a list could change after the check
             object.__setattr__(self, key, tuple(getattr(self, key)))
 
     @property
@@ -174,8 +181,19 @@ def check_source_arrays(source: Source) -> None:
         raise DataError(f"{source.name}: client_train: {expected}, got {ids.dtype} {ids.shape}")
     if source.numeric is not None and (source.numeric.shape != width or source.numeric.dtype != np.bool_):
         raise DataError(f"{source.name}: numeric: expected one boolean per feature, got {source.numeric.shape}")
+    _check_ids(source)
     if source.feature_names and (len(source.feature_names),) != width:
         raise DataError(f"{source.name}: feature_names: expected one per feature, got {len(source.feature_names)}")
+
+
+def _check_ids(source: Source) -> None:
+    ids = (*source.ids_train, *source.ids_test)
+    lengths = tuple(map(len, (source.ids_train, source.ids_test, source.y_train, source.y_test)))
+    if ids and lengths[:2] != lengths[2:]:
+        raise DataError(f"{source.name}: ids_train, ids_test: expected {lengths[2:]} ids, got {lengths[:2]}")
+    if len(set(ids)) < len(ids):
+        twice = next(name for name, times in Counter(ids).items() if times > 1)
+        raise DataError(f"{source.name}: ids_train, ids_test: two samples have the id {shown(twice)}")
 
 
 def _check_types(source: Source) -> None:
@@ -185,7 +203,7 @@ def _check_types(source: Source) -> None:
         value = getattr(source, key)
         if not isinstance(value, np.ndarray) and not (value is None and key in ("client_train", "numeric")):
             raise DataError(f"{source.name}: {key}: expected a NumPy array, got {type(value).__name__}")
-    for key in ("class_names", "feature_names"):
+    for key in TEXTS:
         texts = getattr(source, key)
         is_list = isinstance(texts, tuple | list)
         wrong = [f"{type(text).__name__} in it" for text in texts if not isinstance(text, str)] if is_list else []

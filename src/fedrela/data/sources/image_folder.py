@@ -122,7 +122,10 @@ def _load(
     check_files(root, files)
     arrays = cached_arrays(name, files, options, list(parts), decode, folder=cache, progress=progress)
     y_train, y_test = (np.array([label for _, label in samples], np.int64) for samples in parts.values())
-    return Source(name, arrays["x_train"], y_train, arrays["x_test"], y_test, listing.class_names)
+    is_once = len(set(files)) == len(files)  # a list may name an image twice
+    ids = [tuple(path.relative_to(root).as_posix() for path, _ in samples if is_once) for samples in parts.values()]
+    x_train, x_test = arrays["x_train"], arrays["x_test"]
+    return Source(name, x_train, y_train, x_test, y_test, listing.class_names, ids_train=ids[0], ids_test=ids[1])
 
 
 def check_files(root: Path, files: Sequence[Path]) -> None:

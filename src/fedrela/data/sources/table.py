@@ -8,11 +8,8 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
-from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, SupportsInt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +19,19 @@ from fedrela.data.cache import PathOrNone
 from fedrela.data.checks import first
 from fedrela.data.sources.arrays import refuse_rounding
 from fedrela.data.sources.base import Source, SourceSpec
-from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, is_number, named_file, read_npy
+from fedrela.data.sources.column_table import ColumnTable, as_numbers, delimiter_hint, missing_cells, read_table
+from fedrela.data.sources.file_readers import is_number, named_file
 from fedrela.data.sources.labels import TEST_SHARE, encode_clients, encode_labels, stratified, two_spellings
 from fedrela.errors import ArgumentError, DataError
 from fedrela.options import checked
-from fedrela.text import nearest_hint, plural
+from fedrela.text import plural
 
 RULES = ("error", "drop", "indicate")
 MOST_LABEL_TYPOS = 0.1  # labels are numbers with typos if at most this share of the cells is not a number, or
 MOST_TYPO_CELLS = 3  # at most this many, and at least twice as many are numbers; features, if most cells are numbers
 LONGEST_LABEL = 200
-DELIMITERS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-OTHER_DELIMITERS = ";\t|,"
-MISSING = frozenset(("", "?", "NA", "N/A", "NaN", "nan", "null"))
-MISSING_NUMBER = frozenset(("na", "n/a", "nan", "null", "none", "-"))  # in any case; elsewhere they may be categories
 SIGNS = re.compile(r"[,\s%$€£]")  # in what people write for numbers: 1,000 or 0,5 or 10 %
 INDEX_NAMES = ("", "Unnamed: 0")  # what pandas calls an unnamed index, once written and read back
-Column = list[str] | NDArray[Any]
 
 
 def load(
@@ -48,6 +41,7 @@ def load(
     test_file: str | None = None,
     label: str | int = "label",
     client: str | int | None = None,
+    id: str | int | None = None,
     categories: Sequence[str | int] = (),
     ignore: Sequence[str | int] = (),
     missing: str = "error",
@@ -72,6 +66,8 @@ def load(
         share of 0 or 1 all rows, also those of a second table, are training rows, or all are test rows.
     label, client, ignore
         The column of the class, optionally the column of the natural client, and columns to ignore.
+    id
+        Optionally the column that names every row, such as a patient, all different: ledgers and `keep` use the names.
     missing
         What to do with a missing cell (empty, NaN, NA, N/A, null or ?; among numbers also none and -, in upper or
         lower case): "error" raises an error with its position; "drop" drops the row, with a warning; "indicate"
@@ -91,7 +87,8 @@ def load(
         table = table.concatenate(other)
     label = table.find(label, "label")
     client = None if client is None else table.find(client, "client")
-    excluded = {label, client, *(table.find(name, "ignore") for name in ignore)}
+    id = None if id is None else table.find(id, "id")
+    excluded = {label, client, id, *(table.find(name, "ignore") for name in ignore)}
     columns = [name for name in table.columns if name not in excluded]
     if not columns:
         raise ArgumentError(f"{path}: no column is left as a feature{delimiter_hint(path, list(table.columns))}")
@@ -114,7 +111,25 @@ def load(
     )
     x, test = features.matrix(), ~in_train
     parts = (x[in_train], y[in_train], x[test], y[test])
-    return Source(f"csv:{path.name}", *parts, names, clients, tuple(features.names), np.array(features.numeric))
+    ids_train, ids_test = _ids(table, id, in_train)
+    return Source(
+        f"csv:{path.name}", *parts, names, clients, tuple(features.names), np.array(features.numeric),
+        ids_train=ids_train, ids_test=ids_test,
+    )  # fmt: skip
+
+
+def _ids(table: ColumnTable, name: str | None, in_train: NDArray[np.bool_]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the ids of training rows and of test rows, which must all differ; none without a column of them."""
+    if name is None:
+        return (), ()
+    column, first_row = table.columns[name], dict[str, int]()
+    if (i := first(missing_cells(column))) is not None:
+        raise DataError(f"{table.cell(i, name)}: expected an id in every row")
+    ids = [str(value)[:LONGEST_LABEL] for value in (column if isinstance(column, list) else column.tolist())]
+    for i, value in enumerate(ids):
+        if (j := first_row.setdefault(value, i)) != i:
+            raise DataError(f"{table.cell(i, name)}: {value[:40]!r} is also the id of {table.positions[j].in_file}")
+    return tuple(itertools.compress(ids, in_train)), tuple(itertools.compress(ids, ~in_train))
 
 
 def _whole_rows(table: ColumnTable, columns: Sequence[str], codes: Collection[str]) -> NDArray[np.int64]:
@@ -215,134 +230,6 @@ def _refuse_commas_and_signs(table: ColumnTable, name: str, absent: NDArray[np.b
         raise DataError(f"{table.cell(i, name)}: {column[i][:40]!r} is not a plain number; {advice}")
 
 
-@dataclass(frozen=True)
-class ColumnTable:
-    """Columns of equal length, of text or numbers; `positions` says where each row was in the file."""
-
-    path: Path
-    columns: dict[str, Column]
-    positions: list[RowPosition]
-
-    def __len__(self) -> int:
-        return len(self.positions)
-
-    def take(self, rows: NDArray[np.int64]) -> ColumnTable:
-        """Return the table of these rows."""
-        columns: dict[str, Column] = {
-            name: [column[i] for i in rows] if isinstance(column, list) else column[rows]
-            for name, column in self.columns.items()
-        }
-        return ColumnTable(self.path, columns, [self.positions[i] for i in rows])
-
-    def concatenate(self, other: ColumnTable) -> ColumnTable:
-        """Return the rows of both tables, which must have the same columns."""
-        if set(self.columns) != set(other.columns):
-            name = min(set(self.columns) ^ set(other.columns))
-            raise DataError(f"{other.path}: its columns differ from those of {self.path}: {name[:40]!r} is in one only")
-        columns = {name: _join(self.columns[name], other.columns[name]) for name in self.columns}
-        return ColumnTable(self.path, columns, self.positions + other.positions)
-
-    def cell(self, row: SupportsInt, name: str) -> str:
-        """Return the position of a cell, for messages."""
-        return f"{self.positions[int(row)]}: column {name[:40]!r}"
-
-    def find(self, column: str | int, option: str) -> str:
-        """Return the name of a column that `option` gives by name or by position."""
-        names = list(self.columns)
-        if isinstance(column, int):
-            if not -len(names) <= column < len(names):
-                raise ArgumentError(f"{self.path} has {len(names)} columns, got position {column}", argument=option)
-            return names[column]
-        if column in self.columns:
-            return column
-        has = f"; it has {', '.join(name[:40] for name in names[:8])!r}"
-        hint = delimiter_hint(self.path, names) or nearest_hint(column, names) or has
-        raise ArgumentError(f"{self.path} has no column {column!r}{hint}", argument=option)
-
-
-def read_table(path: Path, header: bool, delimiter: str | None) -> ColumnTable:
-    """Read a table by its suffix.
-
-    CSV files have names in the first line, or with `header` False the names "0", "1" and so on, as the columns of an
-    .npy file have. In an .npz file a one-dimensional array is a column, and a two-dimensional array "x" is the columns
-    "x.0", "x.1" and so on.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".npy":
-        return _from_arrays(path, {"": read_npy(path)})
-    if suffix == ".npz":
-        archive = Npz(path)
-        return _from_arrays(path, {name: archive.read(name) for name in archive.names})
-    if suffix not in DELIMITERS:
-        raise ArgumentError(f"{path}: expected a .csv, .tsv, .txt, .npy or .npz file", argument="file")
-    return _from_text(path, header, DELIMITERS[suffix] if delimiter is None else delimiter)
-
-
-def _from_text(path: Path, header: bool, delimiter: str) -> ColumnTable:
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise ArgumentError(f"expected one character, got {delimiter!r}", argument="delimiter")
-    rows = list(csv_rows(path, delimiter))
-    first = rows[0][1] if rows else []
-    names = [name.strip() if header else str(j) for j, name in enumerate(first)]
-    _check_names(path, names)
-    for line, row in rows:
-        if len(row) != len(names):
-            what = f"expected {len(names)} columns as in the first line, got {len(row)}"
-            raise DataError(f"{path}:{line}: {what}{delimiter_hint(path, names)}")
-    rows = rows[1:] if header else rows
-    if not rows:
-        raise DataError(f"{path}: has no rows")
-    columns: dict[str, Column] = {name: [row[j].strip() for _, row in rows] for j, name in enumerate(names)}
-    return ColumnTable(path, columns, [RowPosition(path, line) for line, _ in rows])
-
-
-def _from_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> ColumnTable:
-    columns: dict[str, Column] = {}
-    for name, array in arrays.items():
-        if not array.size:  # an empty array may declare any number of columns
-            raise DataError(f"{path}: {name or 'array'}: expected at least one value, got shape {array.shape}")
-        if array.ndim == 1 and name:
-            columns[name] = _column(array)
-        elif array.ndim == 2:
-            prefix = f"{name}." if name else ""
-            columns |= {f"{prefix}{j}": _column(array[:, j]) for j in range(array.shape[1])}
-        else:
-            raise DataError(f"{path}: {name or 'array'}: expected a table or a column, got shape {array.shape}")
-    _check_names(path, list(columns))
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1 or lengths == {0}:
-        raise DataError(f"{path}: expected columns of one length, at least 1, got {sorted(lengths)[:5]}")
-    return ColumnTable(path, columns, [RowPosition(path, i, "row ") for i in range(lengths.pop())])
-
-
-def delimiter_hint(path: Path, names: list[str]) -> str:
-    """Return advice if all columns of a text file seem to be one, or an empty string."""
-    if len(names) != 1 or path.suffix.lower() not in DELIMITERS:
-        return ""
-    other = next((each for each in OTHER_DELIMITERS if each in names[0]), None)
-    return f"; its only column is {names[0][:40]!r}: set the option delimiter to {other!r}" if other else ""
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    if not names:
-        raise DataError(f"{path}: has no columns")
-    if len(set(names)) != len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
-        raise DataError(f"{path}: two columns have the name {twice[:40]!r}")
-
-
-def _column(values: NDArray[Any]) -> Column:
-    if values.dtype.kind == "S":
-        values = np.char.decode(values, "utf-8", "replace")
-    return [text.strip() for text in values.tolist()] if values.dtype.kind == "U" else values
-
-
-def _join(first: Column, second: Column) -> Column:
-    if isinstance(first, list) or isinstance(second, list):
-        return [str(value) for part in (first, second) for value in part]
-    return np.concatenate([first, second])
-
-
 class Features:
     """Encoded columns, added one after the other; `train` says which rows are training rows."""
 
@@ -369,30 +256,6 @@ class Features:
     def matrix(self) -> NDArray[np.float32]:
         """Return all columns side by side."""
         return np.stack(self.columns, axis=1)
-
-
-def missing_cells(column: Column, may_be_numbers: bool = False) -> NDArray[np.bool_]:
-    """Return which cells are missing: NaN, empty text, one of `MISSING`, or among numbers of `MISSING_NUMBER`."""
-    if isinstance(column, list):
-        absent = np.array([cell in MISSING for cell in column])
-        words = np.array([cell.casefold() in MISSING_NUMBER for cell in column]) & ~absent
-        if may_be_numbers and words.any():
-            others = [is_number(column[i]) for i in np.flatnonzero(~absent & ~words).tolist()]
-            absent |= words & (2 * sum(others) > len(others))
-        return absent
-    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
-
-
-def as_numbers(column: Column, missing: NDArray[np.bool_]) -> NDArray[np.float64] | int:
-    """Return the column as numbers, missing ones as 0, or the first row that is not a number."""
-    if not isinstance(column, list):
-        return np.where(missing, 0.0, column)
-    numbers = np.zeros(len(column))
-    for i in np.flatnonzero(~missing):
-        if not is_number(column[i]):
-            return int(i)
-        numbers[i] = float(column[i])
-    return numbers
 
 
 SPEC = SourceSpec(

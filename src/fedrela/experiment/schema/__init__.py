@@ -7,7 +7,7 @@ the digest follow from the field.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Self
 
@@ -26,7 +26,7 @@ from fedrela.experiment.schema.named_tables import AlgorithmConfig, ModelConfig
 from fedrela.experiment.schema.problems import WrongConfigError
 from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
 from fedrela.experiment.toml.reader import Origin
-from fedrela.text import not_one_of, shown
+from fedrela.text import nearest_hint, not_one_of, shown
 
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
 _NUMBERED = re.compile(r"(cuda|xpu):\d{1,3}")
@@ -99,9 +99,9 @@ class Config(ConfigTable):
         return self._origin
 
 
-def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: int) -> None:
-    """Raise if a configuration does not fit its data, once their sizes are known."""
-    faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows)]
+def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: int, ids: Collection[str] = ()) -> None:
+    """Raise if a configuration does not fit its data, once their sizes are known, and the ids of their samples."""
+    faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows, ids)]
     if config.federation is not None:
         for key, there in (("nodes", clients), ("classes", len(classes))):
             if (named := len(getattr(config.federation, key))) != there:
@@ -165,11 +165,18 @@ def renumbered(data: DataConfig) -> str:
         return 'rows have other numbers after missing = "drop" left some out; fill the cells, or use "indicate"'
     if "test_file" in data.options or not 0 < data.options.get("test_share", TEST_SHARE.default) < 1:
         return ""
-    return "rows have other numbers after test samples were held out; give test samples of their own as test_file"
+    return "rows have other numbers after test samples were held out; name them by a column, the option id"
 
 
-def row_faults(config: Config, rows: int) -> Iterator[Fault]:
-    """Yield what does not fit the rows of the training data, which a configuration names by number."""
+def row_faults(config: Config, rows: int, ids: Collection[str]) -> Iterator[Fault]:
+    """Yield what does not fit the rows of the training data, which a configuration names by id, or else by number."""
+    for i, row in enumerate(config.relabel.keep if ids else ()):
+        if str(row) not in ids:
+            yield Fault(
+                ("relabel", "keep", i), f"expected one of the ids, got {shown(row)}{nearest_hint(str(row), ids)}"
+            )
+    if ids:
+        return
     if config.relabel.keep and (why := renumbered(config.data)):
         yield Fault(("relabel", "keep"), why)
         return
