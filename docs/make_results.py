@@ -92,8 +92,8 @@ fedrela results run      # run what is left, in the order of results/queue.toml;
 fedrela results verify results/mammography --cells 2 --seed 7   # repeat two recorded runs, and compare
 ```
 
-On the same machine with the same versions a repeated run has the same weights, bit for bit; elsewhere accuracies must
-agree within two points. Seconds in the records were measured while the machine did other work, so no page quotes them.
+On the same machine with the same versions a repeated run has the same weights, bit for bit; elsewhere it may, or
+accuracies must agree within two points. Seconds in the records were measured while the machine did other work, so no page quotes them.
 
 """.splitlines()
 

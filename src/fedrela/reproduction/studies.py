@@ -347,14 +347,15 @@ def compared(wanted: Record, found: Record) -> Check:
     """Compare a repeated run with its record.
 
     >>> record = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
-    >>> compared(record, record).words
+    >>> compared(record, {**record, "environment": {"torch": "3"}}).words
     'the same weights, bit by bit'
     >>> compared(record, {**record, "weights_sha256": "b", "environment": {"torch": "3"}, "overall": 0.83}).words
     'not the same machine and versions; overall differs by 3.0 points, more than the tolerance of 2'
     """
+    if wanted["weights_sha256"] == found["weights_sha256"]:
+        return Check(wanted, True, SAME)
     if wanted["environment"] == found["environment"]:
-        same = wanted["weights_sha256"] == found["weights_sha256"]
-        return Check(wanted, same, SAME if same else OTHER)
+        return Check(wanted, False, OTHER)
     names = [name for name in ("overall", "balanced") if name in wanted]
     worst = max(names, key=lambda name: abs(wanted[name] - found[name]))
     gap = abs(wanted[worst] - found[worst])
