@@ -13,6 +13,7 @@ from fedrela.experiment.load import load_config, parse_config
 from fedrela.experiment.overlay import nested, overlay
 from fedrela.experiment.result import Result
 from fedrela.experiment.sweeps import SweepPlan, choice_of
+from fedrela.report.sweep_page import choice_sentence
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import bytes_of, small
 
@@ -210,7 +211,23 @@ def test_values_that_change_baselines_and_groups(tmp_path):
     for step, tailed in zip(found.points[::2], found.points[1::2], strict=True):
         assert step["metrics"]["head"]["mean"] is tailed["metrics"]["minority"]["mean"] is None
         assert None not in (step["metrics"]["minority"]["mean"], tailed["metrics"]["head"]["mean"])
-    assert len(found.choice) == 1
+    assert [choice["at"] for choice in found.choice] == [{"data.imbalance": each} for each in imbalances]
+    assert all(set(choice["values"]) == {"algorithm.name"} for choice in found.choice), "nobody chooses the data"
+    said = [choice_sentence(found.record, choice) for choice in found.choice]
+    assert "kind" in said[0].partition(": balanced accuracy")[0]
+
+
+def test_nobody_chooses_the_data(tmp_path):
+    swept = {"data.partition.alpha": [0.5, 5.0]}
+    record = sweep(quick(sweep=swept, data={"validation": 0.2}), out=tmp_path / "a").record
+    assert (record["choice"], record["why_no_choice"]) == (
+        [],
+        "There is nothing to choose: these keys say what the data are.",
+    )
+    found = sweep(quick(sweep=swept | TAUS, data={"validation": 0.2}), out=tmp_path / "b")
+    assert [(choice["at"], set(choice["values"])) for choice in found.choice] == [
+        ({"data.partition.alpha": alpha}, {"relabel.tau"}) for alpha in (0.5, 5.0)
+    ]
 
 
 def test_a_run_that_fails_leaves_a_gap(tmp_path):

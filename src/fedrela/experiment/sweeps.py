@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fedrela.arms import AS_GIVEN
 from fedrela.errors import ArgumentError
@@ -126,6 +126,8 @@ NO_VALIDATION = (
     "out a tenth of them."
 )
 ONE_RUN = "There is nothing to choose: these values do not affect any run."
+ONLY_DATA = "There is nothing to choose: these keys say what the data are."
+INPUTS = ("data.scaling", "data.standardize")  # keys of [data] that do not say what the data are
 FAILED = "No values can be chosen: no combination has all its runs."
 
 
@@ -141,27 +143,41 @@ def sweep_summary(grid: Grid, values: Mapping[str, Sequence[Any]]) -> Record:
         _groups(family, lambda cell: repr(cell.values))
         for family in _groups(grid.cells, lambda cell: (cell.baseline, cell.arm))
     ]
-    points = [[_point(cells, grid, results, metrics) for cells in family] for family in families]
-    several = [points[i] for i, family in enumerate(families) if len({cells[0].name for cells in family}) > 1]
-    choice = [found for family in several if (found := choice_of(family, headline))]
+    points = {id(cells): _point(cells, grid, results, metrics) for family in families for cells in family}
+    alike = [group for family in families for group in _groups(family, lambda cells: repr(_data(cells[0].values)))]
+    several = [[points[id(cells)] for cells in group] for group in alike if _runs(group) > 1]
+    choice = [found for group in several if (found := choice_of(group, headline))]
     return {
         "headline": headline,
         "metrics": metrics,
         "seeds": list(dict.fromkeys(cell.seed for cell in grid.cells)),
         "keys": list(values),
         "values": dict(values),
-        "points": [point for family in points for point in family],
+        "points": list(points.values()),
         "choice": choice,
-        "why_no_choice": "" if choice else _why_none(several),
+        "why_no_choice": "" if choice else _why_none(several, any(_runs(family) > 1 for family in families)),
     }
 
 
-def _groups(cells: Iterable[Cell], key: Callable[[Cell], Hashable]) -> list[list[Cell]]:
-    """Group cells by key, in the order in which the keys first appear."""
-    found: dict[Hashable, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(key(cell), []).append(cell)
+T = TypeVar("T")
+
+
+def _runs(points: Sequence[Sequence[Cell]]) -> int:
+    """Return how many of these points differ in their runs."""
+    return len({cells[0].name for cells in points})
+
+
+def _groups(items: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    """Group items by key, in the order in which the keys first appear."""
+    found: dict[Hashable, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
     return list(found.values())
+
+
+def _data(values: Mapping[str, Any]) -> Record:
+    """Return the values that say what the data are, among which nobody chooses."""
+    return {key: value for key, value in values.items() if key.startswith("data.") and key not in INPUTS}
 
 
 def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], metrics: Sequence[str]) -> Record:
@@ -182,7 +198,8 @@ def _point(cells: Sequence[Cell], grid: Grid, results: Mapping[str, Result], met
 def choice_of(points: Sequence[Record], headline: str) -> Record | None:
     """Return what validation would choose among points of one baseline and arm; None if no point was validated.
 
-    Ties go to the one that moved fewer labels, then to the first.
+    The points have the same data, whose values among the swept ones are ``at``. Ties go to the one that moved fewer
+    labels, then to the first.
     """
     candidates = [point for point in points if point["validation"] and point["validation"]["mean"] is not None]
     scored = [point for point in points if point["metrics"][headline]["mean"] is not None]
@@ -190,19 +207,21 @@ def choice_of(points: Sequence[Record], headline: str) -> Record | None:
         return None
     chosen = max(candidates, key=lambda point: (point["validation"]["mean"], -(point["metrics"]["moved"]["mean"] or 0)))
     best = max(scored, key=lambda point: point["metrics"][headline]["mean"])
+    at = _data(chosen["values"])
     return {
         "baseline": chosen["baseline"],
         "arm": chosen["arm"],
         "by": CRITERION,
-        "values": chosen["values"],
+        "at": at,
+        "values": {key: value for key, value in chosen["values"].items() if key not in at},
         "validation": chosen["validation"]["mean"],
         "test": {name: spread["mean"] for name, spread in chosen["metrics"].items() if name != "moved"},
-        "best_test_values": best["values"],
+        "best_test_values": {key: value for key, value in best["values"].items() if key not in at},
         "best_test": best["metrics"][headline]["mean"],
     }
 
 
-def _why_none(several: Sequence[Sequence[Record]]) -> str:
+def _why_none(several: Sequence[Sequence[Record]], differ: bool) -> str:
     if not several:
-        return ONE_RUN
+        return ONLY_DATA if differ else ONE_RUN
     return FAILED if any(point["validation"] for family in several for point in family) else NO_VALIDATION

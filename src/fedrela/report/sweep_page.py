@@ -134,7 +134,9 @@ def choice_sentence(summary: Summary, choice: Mapping[str, Any]) -> str:
     """Return which value validation would choose, and its accuracy on the test set."""
     chosen, best = (_values(choice[key]) for key in ("values", "best_test_values"))
     test = [f"{limited(metric)} {percent(choice['test'][metric])}" for metric in summary["metrics"]]
-    arm = limited(arm_of_baseline(choice["baseline"], choice["arm"]))
+    arm = ", ".join(
+        filter(None, (limited(arm_of_baseline(choice["baseline"], choice["arm"])), _values(choice.get("at", {}))))
+    )
     return say("choice", choice, arm, chosen, best, test, summary["metrics"][-1])
 
 
