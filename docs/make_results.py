@@ -93,7 +93,8 @@ fedrela results verify results/mammography --cells 2 --seed 7   # repeat two rec
 ```
 
 On the same machine with the same versions a repeated run has the same weights, bit for bit; elsewhere it may, or
-accuracies must agree within two points. Seconds in the records were measured while the machine did other work, so no page quotes them.
+accuracies must agree within two points. Seconds in the records were measured while the machine did other work, so no
+page quotes them.
 
 """.splitlines()
 
@@ -223,7 +224,8 @@ def data_sets() -> Iterator[str]:
     yield "## The data sets"
     yield ""
     yield "Data sets are looked for in the folder `data`: Fashion-MNIST and CIFAR as `fedrela data fetch` puts them,"
-    yield "the others as [.npz files](../reference/data.md). `python results/check_data.py` compares their digests."
+    yield "the others as [.npz files](../reference/data.md). `python results/make_data.py NAME FILE` makes mammography,"
+    yield "credit, kdd and pneumonia from their public files; `python results/check_data.py` compares digests."
     yield ""
     rows = [[each["title"], each["origin"], each["made"], f"`{each['sha256'][:16]}`"] for each in entries]
     yield from table(["data", "origin", "how the arrays were made", "SHA-256 begins with"], rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import runpy
 import sys
 from pathlib import Path
@@ -52,6 +53,24 @@ def test_data_sets_are_compared_by_their_arrays(tmp_path, capsys):
     (tmp_path / "credit.npz").write_bytes((tmp_path / "a.npz").read_bytes())
     assert check["main"](tmp_path) == 1
     assert f"{tmp_path / 'credit.npz'}: DIFFERENT\n" in capsys.readouterr().out
+
+
+def test_data_sets_are_made_from_their_public_files(tmp_path, capsys):
+    make = runpy.run_path(str(Path(__file__).parents[1] / "results/make_data.py"))
+    row = ["0", "tcp", "http", "SF", *map(str, range(37))]
+    lines = [
+        ",".join([str(i % 4), "udp" if i % 2 else "tcp", *row[2:], "normal." if i < 6 else "smurf."]) for i in range(8)
+    ]
+    (tmp_path / "kdd.gz").write_bytes(gzip.compress("\n".join([*lines, lines[0]]).encode()))
+    assert make["main"]("kdd", tmp_path / "kdd.gz", tmp_path) == 1
+    assert "kdd.npz: DIFFERENT from what the recorded runs used\n" in capsys.readouterr().out
+    made = dict(np.load(tmp_path / "kdd.npz"))
+    assert (made["x_train"].shape, made["x_test"].shape, made["x_train"].dtype) == ((4, 41), (2, 41), np.float32)
+    assert sorted(np.concatenate([made["x_train"], made["x_test"]])[:, 1].tolist()) == [0, 0, 0, 1, 1, 1], "duplicates"
+    (tmp_path / "rows.csv").write_text("a,class\n" + "".join(f"{i},'{1 - 2 * (i % 2)}'\n" for i in range(10)))
+    made = make["table"](tmp_path / "rows.csv")
+    assert made["y_train"].tolist() == [int(x) % 2 == 0 for x in made["x_train"][:, 0]]
+    assert made["class_names"].tolist() == ["-1", "1"]
 
 
 def test_a_study_shows_means_gains_and_what_the_paper_prints(fedavg):
