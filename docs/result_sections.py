@@ -13,7 +13,7 @@ from fedrela.arms import ARMS
 from fedrela.metrics.paired import Interval, Spread
 from fedrela.report.tables import spread_text
 from fedrela.reproduction.paper_table import paper_table
-from fedrela.text import plural, points
+from fedrela.text import listed, plural, points
 
 Pictures = dict[str, Callable[..., object]]
 PAIRS = (  # what is compared, and what the difference shows
@@ -74,6 +74,7 @@ def choice(study: Study) -> Iterator[str]:
     yield from table(["baseline", "setting", "seeds", "balanced accuracy on validation samples", ""], rows)
 
 
+SCORED_OTHERWISE = ("FedLoGe",)  # by its frame, which FedReLa needs, and not by its own realigned head
 IF_100 = {"data.imbalance.factor": 100, "data.partition.alpha": 0.3}
 PLAIN: dict[str, tuple[str, dict[str, Any] | None]] = {
     # by study of other remedies: the one that has FedAvg with FedReLa, and its setting there; None: in every setting
@@ -84,6 +85,13 @@ PLAIN: dict[str, tuple[str, dict[str, Any] | None]] = {
     "cifar100-k50": ("cifar100-k50", None),
     "cifar100-k100": ("cifar100-k100", None),
 }
+
+
+def unlike(studies: Sequence[Study]) -> str:
+    """Say which methods are left out of such comparisons, if any of them is there."""
+    there = {name for study in studies if study.name in PLAIN for name, _ in study.rows}
+    left_out = listed([name for name in SCORED_OTHERWISE if name in there])
+    return f"; {left_out} is left out, since it is scored by its frame in place of its own head" if left_out else ""
 
 
 def beside(study: Study, studies: Sequence[Study]) -> Iterator[tuple[tuple[str, str], dict[str, Interval]]]:
@@ -99,7 +107,7 @@ def beside(study: Study, studies: Sequence[Study]) -> Iterator[tuple[tuple[str, 
     for row, arms in study.rows.items():
         at = [(cell, plain.get((cell["seed"], str(values or cell["values"])))) for cell in arms.get("baseline", ())]
         both = [(cell, other) for cell, other in at if other is not None]
-        if both and row[0] != "FedAvg":
+        if both and row[0] not in ("FedAvg", *SCORED_OTHERWISE):
             pair = {"remedy": [cell for cell, _ in both], "fedrela": [other for _, other in both]}
             yield row, {metric: difference(pair, "remedy", "fedrela", metric) for metric in study.metrics}
 
@@ -123,7 +131,7 @@ def section(study: Study, pictures: Pictures, studies: Sequence[Study] = ()) -> 
     else:
         yield from measured(study, pictures)
     if rows := [[*row, *map(gain_text, gains.values())] for row, gains in beside(study, studies)]:
-        yield "FedAvg with FedReLa against each of them alone, paired by seed, in points:"
+        yield f"FedAvg with FedReLa against each of them alone, paired by seed, in points{unlike([study])}:"
         yield ""
         yield from table(["against", "setting", *study.metrics], rows)
     yield f"Records: [results/{study.name}](../../results/{study.name}/summary.json)."
@@ -210,7 +218,10 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
     if study.name in PRINTED and (rows := list(printed(study))):
         yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the"
         size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
+        heads = {cell["baseline"] for cell in study.cells if "protocol" not in cell["values"]} & {*SCORED_OTHERWISE}
         yield f"learning rate with FedReLa alone and reports the best test round of each arm{size}."
+        if heads:
+            yield f"It also scores the two arms of {', '.join(heads)} with different heads, which is not done here."
         yield ""
         yield from table(["baseline", "setting", "", *study.metrics], rows)
     if lines := curves(study):
