@@ -196,7 +196,7 @@ def test_other_baselines_stand_beside_fedavg_with_fedrela_in_each_of_their_setti
     assert "left out" not in text
     other = study("cifar10-lt", [*cells, cell("baseline", 1, 0.1, settings[0], "FedLoGe")], "cifar-10")
     assert list(result_sections.beside(other, [other])) == list(result_sections.beside(made, [made]))
-    assert "; FedLoGe is left out, since it is scored by its frame" in "\n".join(make_results.index([other], {}))
+    assert "; FedLoGe is left out, since it is scored by its frame" in "\n".join(result_sections.section(other, {}, [other]))
 
 
 def test_the_first_page_says_what_the_drop_alone_does_and_what_the_paper_prints():
