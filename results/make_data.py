@@ -1,8 +1,9 @@
 """Make a data set of the studies from its public file: python results/make_data.py NAME FILE [FOLDER].
 
 NAME is kdd (UCI's kddcup.data_10_percent.gz), pneumonia (MedMNIST's pneumoniamnist.npz), mammography or credit (a CSV
-file with a header, features first and the class last, its rows in their public order). FOLDER/NAME.npz is written, by
-default in data, and compared with what the recorded runs used: another order of the rows, for example, is told.
+file with a header, the 6 or 23 features first and the class last, without an ID, the rows in their public order).
+FOLDER/NAME.npz is written, by default in data, and compared with what the recorded runs used; another order of the
+rows, for example, makes a difference.
 """
 
 from __future__ import annotations
@@ -59,12 +60,24 @@ MAKERS = {"kdd": kdd, "pneumonia": pneumonia, "mammography": table, "credit": ta
 
 
 def main(name: str, file: Path, folder: Path) -> int:
-    """Write the data set, and say whether it is the recorded one; return 1 if it is not."""
+    """Write the data set, and say whether it is the recorded one; return 1 if it is not.
+
+    Another one does not replace a file that is there.
+    """
+    try:
+        arrays = MAKERS[name](file)
+    except (OSError, ValueError, KeyError, IndexError, EOFError) as error:
+        sys.exit(f"{file}: is not the public file of {name}: {error}")
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez(folder / f"{name}.npz", **MAKERS[name](file))
+    place, new = folder / f"{name}.npz", folder / f"{name}.new.npz"
+    np.savez(new, **arrays)
     recorded = tomllib.loads((HERE / "data.toml").read_text())[name]
-    same = runpy.run_path(str(HERE / "check_data.py"))["is_same"](folder / f"{name}.npz", recorded)
-    print(f"{folder / f'{name}.npz'}: {'as recorded' if same else 'DIFFERENT from what the recorded runs used'}")
+    same = runpy.run_path(str(HERE / "check_data.py"))["is_same"](new, recorded)
+    if same or not place.exists():
+        new.replace(place)
+    else:
+        new.unlink()
+    print(f"{place}: {'as recorded' if same else f'{file} is DIFFERENT from what the recorded runs used'}")
     return 0 if same else 1
 
 

@@ -63,10 +63,16 @@ def test_data_sets_are_made_from_their_public_files(tmp_path, capsys):
     ]
     (tmp_path / "kdd.gz").write_bytes(gzip.compress("\n".join([*lines, lines[0]]).encode()))
     assert make["main"]("kdd", tmp_path / "kdd.gz", tmp_path) == 1
-    assert "kdd.npz: DIFFERENT from what the recorded runs used\n" in capsys.readouterr().out
+    assert "kdd.gz is DIFFERENT from what the recorded runs used\n" in capsys.readouterr().out
     made = dict(np.load(tmp_path / "kdd.npz"))
     assert (made["x_train"].shape, made["x_test"].shape, made["x_train"].dtype) == ((4, 41), (2, 41), np.float32)
     assert sorted(np.concatenate([made["x_train"], made["x_test"]])[:, 1].tolist()) == [0, 0, 0, 1, 1, 1], "duplicates"
+    before = (tmp_path / "kdd.npz").read_bytes()
+    (tmp_path / "more.gz").write_bytes(gzip.compress(lines[0].encode()))
+    assert make["main"]("kdd", tmp_path / "more.gz", tmp_path) == 1
+    assert (tmp_path / "kdd.npz").read_bytes() == before
+    with pytest.raises(SystemExit, match=r"none\.gz: is not the public file of kdd: "):
+        make["main"]("kdd", tmp_path / "none.gz", tmp_path)
     (tmp_path / "rows.csv").write_text("a,class\n" + "".join(f"{i},'{1 - 2 * (i % 2)}'\n" for i in range(10)))
     made = make["table"](tmp_path / "rows.csv")
     assert made["y_train"].tolist() == [int(x) % 2 == 0 for x in made["x_train"][:, 0]]
@@ -196,7 +202,9 @@ def test_other_baselines_stand_beside_fedavg_with_fedrela_in_each_of_their_setti
     assert "left out" not in text
     other = study("cifar10-lt", [*cells, cell("baseline", 1, 0.1, settings[0], "FedLoGe")], "cifar-10")
     assert list(result_sections.beside(other, [other])) == list(result_sections.beside(made, [made]))
-    assert "; FedLoGe is left out, since it is scored by its frame" in "\n".join(result_sections.section(other, {}, [other]))
+    assert "; FedLoGe is left out, since it is scored by its frame" in "\n".join(
+        result_sections.section(other, {}, [other])
+    )
 
 
 def test_the_first_page_says_what_the_drop_alone_does_and_what_the_paper_prints():

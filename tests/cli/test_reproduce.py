@@ -147,6 +147,8 @@ def test_without_a_name_the_tables_are_listed(run):
             2,
             "only: '100' has several meanings: write IF=100 or clients=100",
         ),
+        (["tab:lt", "--only", ","], 2, "only: expected values, separated by commas, got none"),
+        (["--only", "FedETF"], 2, "--only goes with one table"),
         (["all", "--only", "FedETF"], 2, "--only goes with one table"),
         (["tab:step", "--scale", "huge"], 2, "--scale: expected one of paper, cpu, smoke, got 'huge'"),
         (["tab:lt", "--scale", "cpu", "--data", "nowhere"], 3, "tab:lt at scale cpu: cifar10: "),

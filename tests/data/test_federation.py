@@ -17,6 +17,7 @@ from fedrela.data.partition import PartitionPlan
 from fedrela.data.sources import from_arrays, load
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.build import groups_of
+from fedrela.experiment.manifests import check_same
 from helpers.batteries import examples
 
 DIGITS = load("digits")
@@ -243,3 +244,33 @@ def test_every_kind_of_plan(plan):
     federation = build_federation(table(clients=True), Recipe(1, Imbalance(), plan))
     np.testing.assert_array_equal(everyone(federation), np.arange(federation.y_train.size))
     assert len(federation.shards) == 5
+
+
+def test_other_ids_are_other_data_but_runs_from_before_there_were_ids_go_on(tmp_path):
+    arrays = from_arrays(np.arange(40.0).reshape(20, 2), np.arange(20) % 2, test_share=0.5)
+    named = replace(arrays, ids_train=tuple("abcdefghij"), ids_test=tuple("klmnopqrst"))
+    recipe = Recipe(partition=PartitionPlan("iid", clients=2))
+    manifest = build_federation(named, recipe).manifest()
+    assert rebuild(manifest, source=named).source is named
+    other = replace(named, ids_train=tuple("bacdefghij"))
+    with pytest.raises(IntegrityError, match="ids_sha256 is not what the run started with"):
+        rebuild(manifest, source=other)
+    with pytest.raises(IntegrityError, match="data differs"):
+        check_same(tmp_path, {"data": manifest}, {"data": build_federation(other, recipe).manifest()})
+    del manifest["ids_sha256"]
+    assert rebuild(manifest, source=named).source is named
+    check_same(tmp_path, {"data": manifest}, {"data": build_federation(named, recipe).manifest()})
+
+
+@pytest.mark.parametrize(
+    ("ids", "reason"),
+    [
+        ((("a",), ("b",)), r"expected \(10, 10\) ids, got \(1, 1\)"),
+        ((tuple("abcdefghij"), tuple("klmnopqrsa")), "two samples have the id 'a'"),
+        (((1,) * 10, tuple("klmnopqrst")), "ids_train: expected a tuple of strings, got int in it"),
+    ],
+)
+def test_ids_of_a_source_are_texts_one_per_sample_and_all_different(ids, reason):
+    arrays = from_arrays(np.arange(40.0).reshape(20, 2), np.arange(20) % 2, test_share=0.5)
+    with pytest.raises(DataError, match=reason):
+        replace(arrays, ids_train=ids[0], ids_test=ids[1])

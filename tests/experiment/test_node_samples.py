@@ -98,7 +98,7 @@ def test_rows_are_named_by_their_ids_wherever_they_are(tmp_path):
     assert {samples.ids_train[row] for row in kept} == {"p4", "p7", "p29"} - {*samples.ids_test}
     assert len(kept) > 0
     wrong = write_node(tmp_path, named, policy.replace("p29", "p30"), "label = 'diagnosis', id = 'who'")
-    with pytest.raises(DataError, match=r"^policy\.keep: expected ids of this node's samples$"):
+    with pytest.raises(DataError, match=r"^policy\.keep\[0\]: expected the id of a sample of this node$"):
         check_trainable(wrong, samples)
 
 

@@ -92,7 +92,10 @@ def test_ledgers_name_the_rows_of_a_table_and_those_to_keep_are_named(tmp_path):
     kept = sorted(first)[:3]
     assert len(first) > 3
     assert moved("two", keep=[*kept, *(f"p{i}" for i in range(0, 300, 50))]).isdisjoint(kept)
-    with pytest.raises(ArgumentError, match=r"relabel\.keep\[0\]: expected one of the ids, got 'p301'; nearest: 'p"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"relabel\.keep\[0\]: expected one of the ids of this data, such as 'p0', got 'p301'; nearest: 'p",
+    ):
         moved("three", keep=["p7", "p301"])
 
 

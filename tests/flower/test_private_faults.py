@@ -261,6 +261,23 @@ def test_the_ledger_of_a_node_names_its_samples_and_those_to_keep_are_named(part
     assert moved not in (tmp_path / "run" / "rounds.jsonl").read_text()
 
 
+def test_a_node_names_the_rows_of_its_own_table_to_keep_whatever_the_shared_configuration_reads(tmp_path):
+    config = digits(data=table(tmp_path), train={"rounds": 2}, relabel={"start": 2})
+    split(config, tmp_path / "parts")
+    header, *rows = (tmp_path / "wards.csv").read_text().splitlines()
+    own = [f"p{i},{row}" for i, row in enumerate(rows) if ",east," in row]
+    (tmp_path / "own.csv").write_text("\n".join([f"who,{header}", *own]))
+    path = next(tmp_path.glob("parts/nodes/*1/node.toml"))
+    options = f"file = '{tmp_path / 'own.csv'}', id = 'who', ignore = ['ward'], missing = 'indicate'"
+    path.write_text(f"source = 'csv'\nname = '{path.parent.name}'\noptions = {{ {options} }}\ntest_share = 0.2\n")
+    for keep, admitted in (("p9999", [0, 2]), (own[3].split(",")[0], [0, 1, 2])):
+        permit(tmp_path / "parts", path.parent.name, f"keep = ['{keep}']")
+        private_client.cache_clear()
+        result = carry_out(tmp_path / "parts", tmp_path)
+        assert [record["admitted"] for record in result.history()] == [admitted] * 2, reasons(result, 1)
+        shutil.rmtree(tmp_path / "run")
+
+
 def test_an_unexpected_error_of_a_node_is_told_without_its_text(parts, tmp_path, caplog, monkeypatch):
     def fail(self, message, store):
         raise ValueError(f"value {ODD}")

@@ -269,6 +269,19 @@ def test_a_table_goes_on_with_more_seeds_and_entries(tmp_path):
         Reproduction(paper_table("zscore"), "cpu", tmp_path / "g").grid.begin()
 
 
+def test_entries_that_are_asked_for_one_after_the_other_fill_the_table(tmp_path):
+    quick = {"train": {"rounds": 2, "epochs": 1}, "relabel": {"start": 2}}
+    first, second = (
+        reproduce("zscore", out=tmp_path / "g", seeds=1, workers=1, changes=quick, only=only)
+        for only in ("+FedReLa", "variant=FedLOGE")
+    )
+    done = [[entry["measured"] is not None for entry in found["entries"]] for found in (first, second)]
+    assert (sum(done[0]), sum(done[1])) == (1, 2)
+    assert all(after for before, after in zip(*done, strict=True) if before)
+    kept = [entry["measured"] for entry in first["entries"] if entry["measured"]]
+    assert all(each in [entry["measured"] for entry in second["entries"]] for each in kept)
+
+
 def test_missing_data_is_one_line_with_the_way_to_get_it(tmp_path):
     plan = Reproduction(paper_table("lt"), "cpu", tmp_path / "g", root=tmp_path)
     with pytest.raises(

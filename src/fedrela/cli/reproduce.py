@@ -91,10 +91,10 @@ def reproduce(
     screen, number = console(), read_workers(workers)
     check_choice("--scale", scale, SCALES)
     check_choice("--protocol", protocol, ("matched", "published", "both"))
-    if only and (every or name == "all"):
-        raise ArgumentError("--only goes with one table, and without --all")
     if (toml and not dry_run) or (run and not toml):
         raise ArgumentError("--toml goes with --dry-run, and --run with --toml")
+    if only and (name in (None, "all") or every):
+        raise ArgumentError("--only goes with one table, and without --all")
     if name is None:
         _list_tables(screen)
         return

@@ -241,6 +241,8 @@ def rebuild(manifest: Mapping[str, Any], *, source: Source | None = None, root: 
         tables = {"imbalance": Imbalance(**stored["imbalance"]), "partition": PartitionPlan(**stored["partition"])}
         federation = build_federation(source, Recipe(**{**stored, **tables}), origin=origin)
         expected, actual = dict(manifest), federation.manifest()
+        if "ids_sha256" not in expected:  # the run began with a version that had no ids
+            actual.pop("ids_sha256", None)
     except (KeyError, TypeError, ValueError) as error:
         raise IntegrityError(f"federation: invalid manifest: {error}") from None
     if (key := _difference(expected, json.loads(json.dumps(actual)))) is not None:

@@ -141,8 +141,11 @@ def check_trainable(node: NodeConfig, samples: NodeSamples) -> None:
     """Raise if there is nothing to train on, or if the policy keeps rows that cannot be told."""
     if not len(samples.y_train):
         raise MismatchError("has no training samples")
-    if samples.ids_train and {*map(str, node.policy.keep)} - {*samples.ids_train, *samples.ids_test}:
-        raise MismatchError("policy.keep: expected ids of this node's samples")
+    if samples.ids_train:
+        known = {*samples.ids_train, *samples.ids_test}
+        for i, row in enumerate(node.policy.keep):
+            if str(row) not in known:
+                raise MismatchError(f"policy.keep[{i}]: expected the id of a sample of this node")
     if node.policy.keep and not samples.ids_train:
         if node.options.get("missing") == "drop":
             raise MismatchError('policy.keep: rows have other numbers after missing = "drop"; fill the cells')

@@ -226,16 +226,17 @@ def build_plan(
     """
     device = checked_device(config)
     algorithm = algorithm or config.algorithm.make()
-    if isinstance(federation, PrivateFederation):
-        problem = federation.problem
+    if isinstance(federation, PrivateFederation):  # a node has checked its own rows
+        problem, ids = federation.problem, frozenset[str]()
+        rows = None if any(len(shard.train) for shard in problem.shards) else len(problem.y_train)
     else:
-        problem = _problem(config, federation, algorithm)
+        problem, ids = _problem(config, federation, algorithm), _ids(federation.source)
+        rows = len(problem.y_train)
     keys = {"model": ("model", "name"), **{name: ("model", name) for name in config.model.options}}
     with errors_at(config, keys, ("model", "name")):
         make = _maker(config, problem, model)
         make()
-    ids = () if isinstance(federation, PrivateFederation) else _ids(federation.source)
-    check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=len(problem.y_train), ids=ids)
+    check_fits(config, clients=len(problem.shards), classes=problem.class_names, rows=rows, ids=ids)
     for table, wanted in (("train", config.train.augment), ("relabel", config.relabel.augment)):
         if wanted and not problem.is_image:
             what = "crops and flips need images of bytes; these samples are not"

@@ -14,6 +14,7 @@ from fedrela.data.cache import Progress as Reading
 from fedrela.data.sources import find_source, load
 from fedrela.errors import DataError
 from fedrela.experiment.grid import Cell, Grid
+from fedrela.experiment.runner import run_status
 from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.files import digest
 from fedrela.metrics.paired import Spread
@@ -27,6 +28,8 @@ from fedrela.reproduction.paper_table import (
     Protocol,
     paper_table,
 )
+from fedrela.runfolder import RunStatus
+from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import Record
 
 CHOICES = (*PROTOCOLS, "both")
@@ -101,7 +104,7 @@ class Reproduction:
         self.table, self.scale, self.root, self.protocol = table, scale, root, protocol
         self.protocols = PROTOCOLS if protocol == "both" else (protocol,)
         self.seeds = table.scales[scale].seeds if seeds is None else tuple(range(1, check_integer("seeds", seeds) + 1))
-        self.chosen = table.matching(only) if only else table.chosen(scale, every)
+        self.chosen = self._asked(only, out) if only else table.chosen(scale, every)
         self._runs = {(id(cell), each): self._runs_of(cell, each) for each in self.protocols for cell in self.chosen}
         made_from = {"reproduce": table.label, "scale": scale, "sha256": table.sha256}
         self.grid = Grid(
@@ -175,6 +178,19 @@ class Reproduction:
                 *(f"failed: {name}: {why}" for name, why in failures.items()),
             ],
         }
+
+    def _asked(self, only: str, out: str | Path) -> list[PaperCell]:
+        """Return the entries that `only` asks for, and those that earlier calls have finished in the folder."""
+        asked, finished = self.table.matching(only), list[Record]()
+        if GridFolder.is_one(out):
+            folder = GridFolder.open(out)
+            finished = [cell for cell in folder.cells if run_status(folder.place(cell)) is RunStatus.DONE]
+
+        def is_there(cell: PaperCell) -> bool:
+            runs = [run.as_record() for protocol in self.protocols for run in self._runs_of(cell, protocol)]
+            return all(run in finished for run in runs)
+
+        return [cell for cell in self.table.cells if cell in asked or (finished and is_there(cell))]
 
     def _rows(self) -> dict[str, tuple[str, str, str]]:
         """Return what is measured of every entry: by name, its label in tables, the protocol and the round."""

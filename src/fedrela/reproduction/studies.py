@@ -349,16 +349,18 @@ def compared(wanted: Record, found: Record) -> Check:
     >>> record = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
     >>> compared(record, {**record, "environment": {"torch": "3"}}).words
     'the same weights, bit by bit'
+    >>> compared(record, {**record, "environment": {"torch": "3"}, "overall": 0.83}).words
+    'the same weights, bit by bit, but overall differs by 3.0 points'
     >>> compared(record, {**record, "weights_sha256": "b", "environment": {"torch": "3"}, "overall": 0.83}).words
     'not the same machine and versions; overall differs by 3.0 points, more than the tolerance of 2'
     """
-    if wanted["weights_sha256"] == found["weights_sha256"]:
-        return Check(wanted, True, SAME)
-    if wanted["environment"] == found["environment"]:
-        return Check(wanted, False, OTHER)
     names = [name for name in ("overall", "balanced") if name in wanted]
     worst = max(names, key=lambda name: abs(wanted[name] - found[name]))
     gap = abs(wanted[worst] - found[worst])
+    if wanted["weights_sha256"] == found["weights_sha256"]:
+        return Check(wanted, not gap, f"{SAME}, but {worst} differs by {100 * gap:.1f} points" if gap else SAME)
+    if wanted["environment"] == found["environment"]:
+        return Check(wanted, False, OTHER)
     words = f"{worst} differs by {100 * gap:.1f} points, {'within' if gap <= TOLERANCE else 'more than'} the tolerance"
     return Check(wanted, gap <= TOLERANCE, f"not the same machine and versions; {words} of {100 * TOLERANCE:g}")
 

@@ -125,10 +125,13 @@ def _ids(table: ColumnTable, name: str | None, in_train: NDArray[np.bool_]) -> t
     column, first_row = table.columns[name], dict[str, int]()
     if (i := first(missing_cells(column))) is not None:
         raise DataError(f"{table.cell(i, name)}: expected an id in every row")
-    ids = [str(value)[:LONGEST_LABEL] for value in (column if isinstance(column, list) else column.tolist())]
+    numbers = None if isinstance(column, list) else column.tolist()
+    if numbers and (i := first(np.array([number != int(number) for number in numbers]))) is not None:
+        raise DataError(f"{table.cell(i, name)}: expected text or a whole number as id, got {numbers[i]}")
+    ids = [str(value)[:LONGEST_LABEL] for value in (column if numbers is None else map(int, numbers))]
     for i, value in enumerate(ids):
         if (j := first_row.setdefault(value, i)) != i:
-            raise DataError(f"{table.cell(i, name)}: {value[:40]!r} is also the id of {table.positions[j].in_file}")
+            raise DataError(f"{table.cell(i, name)}: {value[:40]!r} is also the id at {table.positions[j]}")
     return tuple(itertools.compress(ids, in_train)), tuple(itertools.compress(ids, ~in_train))
 
 

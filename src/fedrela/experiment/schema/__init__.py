@@ -28,6 +28,7 @@ from fedrela.experiment.schema.sweep import check_sweep, sweep_faults
 from fedrela.experiment.toml.reader import Origin
 from fedrela.text import nearest_hint, not_one_of, shown
 
+MOST_COMPARED = 10_000  # ids among which the nearest to a wrong one is looked for
 DEVICES = ("auto", "cpu", "cuda", "mps", "xpu")
 _NUMBERED = re.compile(r"(cuda|xpu):\d{1,3}")
 
@@ -99,9 +100,16 @@ class Config(ConfigTable):
         return self._origin
 
 
-def check_fits(config: Config, *, clients: int, classes: Sequence[str], rows: int, ids: Collection[str] = ()) -> None:
-    """Raise if a configuration does not fit its data, once their sizes are known, and the ids of their samples."""
-    faults = [*client_faults(config, clients), *class_faults(config, classes), *row_faults(config, rows, ids)]
+def check_fits(
+    config: Config, *, clients: int, classes: Sequence[str], rows: int | None, ids: Collection[str] = ()
+) -> None:
+    """Raise if a configuration does not fit its data, once their sizes are known, and the ids of their samples.
+
+    A private node checks its rows itself, and gives None.
+    """
+    faults = [*client_faults(config, clients), *class_faults(config, classes)]
+    if rows is not None:
+        faults += row_faults(config, rows, ids)
     if config.federation is not None:
         for key, there in (("nodes", clients), ("classes", len(classes))):
             if (named := len(getattr(config.federation, key))) != there:
@@ -170,12 +178,12 @@ def renumbered(data: DataConfig) -> str:
 
 def row_faults(config: Config, rows: int, ids: Collection[str]) -> Iterator[Fault]:
     """Yield what does not fit the rows of the training data, which a configuration names by id, or else by number."""
-    for i, row in enumerate(config.relabel.keep if ids else ()):
-        if str(row) not in ids:
-            yield Fault(
-                ("relabel", "keep", i), f"expected one of the ids, got {shown(row)}{nearest_hint(str(row), ids)}"
-            )
     if ids:
+        wrong = [(i, row) for i, row in enumerate(config.relabel.keep) if str(row) not in ids]
+        for k, (i, row) in enumerate(wrong):
+            hint = nearest_hint(str(row), ids) if k == 0 and len(ids) <= MOST_COMPARED else ""
+            what = f"expected one of the ids of this data, such as {shown(min(ids))}, got {shown(row)}{hint}"
+            yield Fault(("relabel", "keep", i), what)
         return
     if config.relabel.keep and (why := renumbered(config.data)):
         yield Fault(("relabel", "keep"), why)
