@@ -141,6 +141,7 @@ def section(study: Study, pictures: Pictures, studies: Sequence[Study] = ()) -> 
 PRINTED = {  # by study: the table of the paper, and axes that all its rows have
     "fmnist-fedavg": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
     "fmnist-baselines": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
+    "fmnist-climb": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
     "fmnist-published": ("step", {"dataset": "F-MNIST", "IR": "20", "minority share": "30%"}),
     "fmnist-alpha": ("ablation", {}),
     "cifar10-lt": ("lt", {"dataset": "CIFAR-10", "IF": "100", "alpha": "0.3"}),
