@@ -105,6 +105,17 @@ def test_an_interrupted_run_of_the_same_configuration_is_named(run):
     assert "note: " not in run("run", config, "--out", "named").out
 
 
+@pytest.mark.parametrize(
+    ("relabel", "is_said"), [({"tau": 0.3}, True), ({"tau": 0.2}, False), ({"max_fraction": 0.9}, False)]
+)
+def test_a_tau_by_which_all_labels_could_move_is_named(run, relabel, is_said):
+    done = run("run", write(small(relabel={"start": 4, "tau": 0.3} | relabel, train={"rounds": 4, "epochs": 1})))
+    said = (
+        "note: tau 0.3 is per class: with 4 classes all labels could move; tau = 0.2 or a max_fraction would limit them"
+    )
+    assert (said in done.out.splitlines()) is is_said
+
+
 def test_tables_about_several_runs_are_left_out_and_it_says_so(run):
     table = small(compare={"seeds": 2}, train={"rounds": 1}, relabel={"start": 1})
     done = run("run", write(table))

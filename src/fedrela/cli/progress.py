@@ -157,6 +157,10 @@ def _setting(recorded: RecordedRun) -> Iterator[str]:
         yield column_kinds(data["feature_names"], data["encoded"])
     if run.note:
         yield f"note: {run.note}"
+    relabel, classes = run.plan.relabel, run.problem.num_classes
+    if relabel.enabled and relabel.max_fraction == 1 and classes * relabel.tau_of() > 1:
+        limit = f"tau = {1 / classes:.1g} or a max_fraction would limit them"
+        yield f"note: tau {relabel.tau_of():g} is per class: with {classes:,} classes all labels could move; {limit}"
     if data["note"]:
         yield f"note: partition: {data['note']}"
 
