@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedrela import plots
 from fedrela.report import write_plot
-from fedrela.text import points
+from fedrela.text import plural, points
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -18,12 +18,14 @@ from result_answer import (  # noqa: E402
     Gain,
     counted,
     drop_alone,
+    ends,
     fallen,
     for_whom,
     median_table,
     medians,
     published_size,
     remedy_table,
+    rising,
     where_not,
 )  # fmt: skip
 from result_records import (  # noqa: E402
@@ -139,20 +141,20 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
             rows.append((f"{study.short}, {name}", word, found.mean, found.low, found.high))
     yield "# What FedReLa does, measured"
     yield ""
-    gains = {metric: medians(main, "baseline", "fedrela", metric) for metric in (rare, headline, common)}
-    several = sum(len(arms["fedrela"]) > 1 for _, _, arms in main)
-    yield f"- **How much?** In points, the rare classes gain {gains[rare]}, the headline"
-    yield f"  accuracy {gains[headline]}. These are medians over the settings of each"
-    yield f"  [data set](#by-data), {several} of {len(main)} with several seeds. {published_size(studies)}"
-    yield f"- **At what price?** The common classes change by {gains[common]}."
-    alone = {metric: medians(main, "baseline", "baseline-drop", metric) for metric in (rare, headline)}
-    added = {metric: medians(main, "baseline-drop", "fedrela-drop", metric) for metric in (rare, headline)}
-    yield f"- **How much of it is the learning-rate drop?** Alone it gives the rare classes {alone[rare]},"
-    yield f"  the headline accuracy {alone[headline]}. With the drop in both arms FedReLa"
-    yield f"  adds {added[rare]} and {added[headline]}. By headline"
-    yield f"  accuracy the drop alone is ahead of FedReLa alone in {drop_alone(main)}."
+    up, several = rising(main, rare), sum(len(arms["fedrela"]) > 1 for _, _, arms in main)
+    yield f"- **How much?** The rare classes gain in {up} of {plural(len(main), 'setting')}. The median gain in points is"
+    yield f"  {medians(main, 'baseline', 'fedrela', rare)}; [more by data](#by-data)."
+    yield "- **At what price?** The common classes change by"
+    yield f"  {medians(main, 'baseline', 'fedrela', common)}, the headline accuracy (overall, or"
+    yield f"  balanced where the test set is not) by {medians(main, 'baseline', 'fedrela', headline)}."
+    yield "- **How much of it is the learning-rate drop?** The official code divides the learning rate by ten together with"
+    yield f"  FedReLa. That alone gives the rare classes {ends(main, 'baseline', 'baseline-drop', rare)}; with the drop in both"
+    yield f"  arms FedReLa adds {ends(main, 'baseline-drop', 'fedrela-drop', rare)}. By headline accuracy the drop alone is"
+    yield f"  ahead of FedReLa alone in {drop_alone(main)}."
     yield f"- **For whom?** {for_whom(studies)}"
     yield f"- **Where not?** {where_not(studies)}{fallen(main)}"
+    yield ""
+    yield f"Of these {plural(len(main), 'setting')}, {several} have several seeds. {published_size(studies)}"
     yield ""
     if rows:
         pictures["overview"] = partial(plots.gains, rows)

@@ -119,16 +119,31 @@ def published_size(studies: Sequence[Study]) -> str:
     return f"{where}, scored as in the official code, the rare classes gain {gain}; the paper prints {print_gain}."
 
 
+def rising(gains: Sequence[Gain], metric: Metric) -> int:
+    """Return in how many rows FedReLa gains."""
+    return sum(each > 0 for each in means(gains, "baseline", "fedrela", metric))
+
+
+def _medians(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> dict[str, float]:
+    """Return the median of every page, the lowest first."""
+    found = {name: means(by_place(gains, page), base, treated, metric) for page, name in PLACES.items()}
+    return dict(sorted(((name, median(each)) for name, each in found.items() if each), key=lambda pair: pair[1]))
+
+
 def medians(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
-    """Write the lowest and the highest of the medians of all pages.
+    """Write the median of every page.
 
     >>> medians([], "baseline", "fedrela", rare)
     'not measured yet'
     """
-    found = {name: means(by_place(gains, page), base, treated, metric) for page, name in PLACES.items()}
-    middle = {name: median(each) for name, each in found.items() if each}
-    ends = dict.fromkeys(end(middle, key=lambda name: middle[name]) for end in (min, max)) if middle else {}
-    return " to ".join(f"{points(middle[name])} ({name})" for name in ends) or "not measured yet"
+    middle = _medians(gains, base, treated, metric)
+    return listed([f"{points(each)} ({name})" for name, each in middle.items()]) or "not measured yet"
+
+
+def ends(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
+    """Write the lowest and the highest of these medians."""
+    middle = list(_medians(gains, base, treated, metric).values())
+    return " to ".join(map(points, dict.fromkeys([middle[0], middle[-1]]))) if middle else "not measured yet"
 
 
 def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[str]:
