@@ -142,19 +142,22 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     yield "# What FedReLa does, measured"
     yield ""
     up, several = rising(main, rare), sum(len(arms["fedrela"]) > 1 for _, _, arms in main)
-    yield f"- **How much?** The rare classes gain in {up} of {plural(len(main), 'setting')}. The median gain in points is"
-    yield f"  {medians(main, 'baseline', 'fedrela', rare)}; [more by data](#by-data)."
-    yield "- **At what price?** The common classes change by"
-    yield f"  {medians(main, 'baseline', 'fedrela', common)}, the headline accuracy (overall, or"
-    yield f"  balanced where the test set is not) by {medians(main, 'baseline', 'fedrela', headline)}."
-    yield "- **How much of it is the learning-rate drop?** The official code divides the learning rate by ten together with"
-    yield f"  FedReLa. That alone gives the rare classes {ends(main, 'baseline', 'baseline-drop', rare)}; with the drop in both"
-    yield f"  arms FedReLa adds {ends(main, 'baseline-drop', 'fedrela-drop', rare)}. By headline accuracy the drop alone is"
-    yield f"  ahead of FedReLa alone in {drop_alone(main)}."
+    gains = {of: medians(main, "baseline", "fedrela", of) for of in (rare, common, headline)}
+    alone, added = (
+        ends(main, *pair, rare) for pair in (("baseline", "baseline-drop"), ("baseline-drop", "fedrela-drop"))
+    )
+    settings = plural(len(main), "setting")
+    yield f"- **How much?** The rare classes gain in {up} of {settings}. The median gain in points is"
+    yield f"  {gains[rare]}; [more by data](#by-data)."
+    yield f"- **At what price?** The common classes change by {gains[common]},"
+    yield f"  the headline accuracy (overall, or balanced where the test set is not) by {gains[headline]}."
+    yield "- **How much of it is the learning-rate drop?** The official code divides it by ten when clients re-label."
+    yield f"  That alone gives the rare classes {alone}; with it in both arms FedReLa adds {added}."
+    yield f"  By headline accuracy the drop alone is ahead of FedReLa alone in {drop_alone(main)}."
     yield f"- **For whom?** {for_whom(studies)}"
     yield f"- **Where not?** {where_not(studies)}{fallen(main)}"
     yield ""
-    yield f"Of these {plural(len(main), 'setting')}, {several} have several seeds. {published_size(studies)}"
+    yield f"Of these {settings}, {several} have several seeds. {published_size(studies)}"
     yield ""
     if rows:
         pictures["overview"] = partial(plots.gains, rows)
