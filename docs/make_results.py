@@ -17,9 +17,6 @@ sys.path.insert(0, str(DOCS))
 from result_answer import (  # noqa: E402
     Gain,
     counted,
-    drop_alone,
-    ends,
-    fallen,
     for_whom,
     median_table,
     medians,
@@ -141,31 +138,30 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
             rows.append((f"{study.short}, {name}", word, found.mean, found.low, found.high))
     yield "# What FedReLa does, measured"
     yield ""
-    up, several = rising(main, rare), sum(len(arms["fedrela"]) > 1 for _, _, arms in main)
-    gains = {of: medians(main, "baseline", "fedrela", of) for of in (rare, common, headline)}
-    alone, added = (
-        ends(main, *pair, rare) for pair in (("baseline", "baseline-drop"), ("baseline-drop", "fedrela-drop"))
-    )
-    settings = plural(len(main), "setting")
-    yield f"- **How much?** The rare classes gain in {up} of {settings}. The median gain in points is"
-    yield f"  {gains[rare]}; [more by data](#by-data)."
-    yield f"- **At what price?** The common classes change by {gains[common]},"
-    yield f"  the headline accuracy (overall, or balanced where the test set is not) by {gains[headline]}."
-    yield "- **How much of it is the learning-rate drop?** The official code divides it by ten when clients re-label."
-    yield f"  That alone gives the rare classes {alone}; with it in both arms FedReLa adds {added}."
-    yield f"  By headline accuracy the drop alone is ahead of FedReLa alone in {drop_alone(main)}."
-    yield f"- **For whom?** {for_whom(studies)}"
-    yield f"- **Where not?** {where_not(studies)}{fallen(main)}"
-    yield ""
-    yield f"Of these {settings}, {several} have several seeds. {published_size(studies)}"
-    yield ""
     if rows:
         pictures["overview"] = partial(plots.gains, rows)
         yield "![gains by FedReLa in points, with 95 % intervals](overview.svg)"
         yield ""
-        yield "Gains over the same algorithm without FedReLa, in the first setting of each of these studies. The"
-        yield "sentences above are about all studies."
+        yield "*The same algorithm with FedReLa minus without, after the last round, in the first setting of each of"
+        yield "these studies; intervals where there are several seeds. The sentences below are about all settings.*"
         yield ""
+    gains = {of: medians(main, "baseline", "fedrela", of) for of in (rare, common, headline)}
+    alone = medians(main, "baseline", "baseline-drop", rare)
+    added = medians(main, "baseline-drop", "fedrela-drop", rare)
+    settings = plural(len(main), "setting")
+    yield f"- **How much?** The rare classes gain in {rising(main, rare)} of {settings}; the median gain in points is"
+    yield f"  {gains[rare]}."
+    yield f"- **For whom?** {for_whom(studies)}"
+    yield f"- **At what price?** In the median the common classes change by {gains[common]},"
+    yield f"  the headline accuracy by {gains[headline]}."
+    yield "- **How much of it is the learning-rate drop?** That drop, which the official code makes with FedReLa only,"
+    yield f"  alone gives the rare classes {alone} in the median;"
+    yield f"  with it in both arms, FedReLa adds {added}."
+    yield f"- **Where not?** {where_not(studies, main)}"
+    yield ""
+    several = sum(len(arms["fedrela"]) > 1 for _, _, arms in main)
+    yield f"Of these {settings}, {several} have several seeds. {published_size(studies)}"
+    yield ""
     yield from ABOUT_ARMS
     yield from median_table(main, left_out)
     yield from remedy_table(studies)

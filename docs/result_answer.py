@@ -131,19 +131,14 @@ def _medians(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> 
 
 
 def medians(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
-    """Write the median of every page.
+    """Write the lowest and the highest of the medians of each kind of data.
 
     >>> medians([], "baseline", "fedrela", rare)
     'not measured yet'
     """
-    middle = _medians(gains, base, treated, metric)
-    return listed([f"{points(each)} ({name})" for name, each in middle.items()]) or "not measured yet"
-
-
-def ends(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
-    """Write the lowest and the highest of these medians."""
-    middle = list(_medians(gains, base, treated, metric).values())
-    return " to ".join(map(points, dict.fromkeys([middle[0], middle[-1]]))) if middle else "not measured yet"
+    middle = [(name, points(each)) for name, each in _medians(gains, base, treated, metric).items()]
+    ends = dict.fromkeys([*middle[:1], *middle[-1:]])
+    return " to ".join(f"{value} ({name})" for name, value in ends) or "not measured yet"
 
 
 def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[str]:
@@ -175,6 +170,9 @@ def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[st
         named = "; ".join(f"{study.short}, {name}" for study, name, _ in left_out)
         yield f"Baselines that have hardly learnt (less than {percent(LEARNT, 0)} of the way from chance to a perfect"
         yield f"model) are left out: {named}."
+    gain, study, name = _by_headline(gains)[0]
+    yield f"The headline accuracy changes most for the worse with {study.short}, {name} ({points(gain.mean)})."
+    yield f"By it the learning-rate drop alone is ahead of FedReLa alone in {drop_alone(gains)}."
     yield ""
 
 
@@ -231,43 +229,59 @@ def lead(remedy: Remedy) -> Interval:
     return difference({**arms, "other": other["baseline"]}, "other", "fedrela", headline(study))
 
 
-def for_whom(studies: Sequence[Study]) -> str:
-    """Say how FedReLa compares with the best other remedy on the same model, and with every remedy for images."""
-    found = [lead(each) for each in against(studies)]
-    means = [-(each.mean or 0.0) for each in found]
-    if not means:
-        return "Not measured yet."
-    behind, clear = sum(mean > 0 for mean in means), sum(each.high is not None and each.high < 0 for each in found)
-    words = [
-        f"For those who cannot change the loss or the sampling. In {PLACES['tables']} the remedy that validation "
-        f"samples choose is ahead of FedReLa in {behind} of {plural(len(means), 'model')}, by {points(median(means))} "
-        f"in the median, beyond noise in {clear} ([below](#against-other-remedies))"
-    ]
-    if moved := at_thresholds(studies):
-        leads = [difference(arms, "fedrela", "baseline at threshold", "balanced") for _, _, arms in moved]
-        behind, clear = sum((each.mean or 0) > 0 for each in leads), sum((each.low or 0) > 0 for each in leads)
-        words.append(
-            f"with two classes so is a decision threshold chosen on validation samples, in {behind} of {len(leads)}, "
-            f"by {points(median(each.mean or 0.0 for each in leads))}, beyond noise in {clear}"
-        )
-    ahead, numbers = [], set()
-    for page, name in PLACES.items():
-        rows = [
+def ahead_on_images(studies: Sequence[Study]) -> dict[str, list[Interval]]:
+    """Return by page of images what FedAvg with FedReLa gains over each other method alone, by headline accuracy."""
+    rows = {
+        page: [
             gains[headline(study)]
             for study in studies
             if study.page == page
             for row, gains in beside(study, studies)
             if learnt(study, study.rows[row])
         ]
-        if rows:
-            ahead.append(f"{sum((gain.mean or 0) > 0 for gain in rows)} of {len(rows)} on [{name}]({page}.md)")
-            numbers |= {len(gain.values) for gain in rows}
-    said = f"{'; '.join(words)}."
-    if ahead:
-        fewest = f"{min(numbers)} to " if len(numbers) > 1 else ""
-        known = f"{fewest}{plural(max(numbers), 'seed')}, all at FedAvg's learning rate{unlike(studies)}"
-        said += f" With images, FedAvg with FedReLa is ahead of another method alone in {listed(ahead)} ({known})."
-    return said
+        for page in PLACES
+    }
+    return {page: gains for page, gains in rows.items() if gains}
+
+
+def for_whom(studies: Sequence[Study]) -> str:
+    """Say in a sentence how often another remedy does better."""
+    leads = [lead(each).mean or 0.0 for each in against(studies)]
+    gains = [gain.mean or 0.0 for each in ahead_on_images(studies).values() for gain in each]
+    words = []
+    if leads:
+        behind = f"{sum(mean < 0 for mean in leads)} of {plural(len(leads), 'model')}"
+        words.append(f"on {PLACES['tables']} the remedy that validation samples choose is ahead of it in {behind}")
+    if gains:
+        ahead = f"{sum(mean > 0 for mean in gains)} of {len(gains)}"
+        words.append(f"on benchmark images FedAvg with FedReLa is ahead of another method alone in {ahead}")
+    if not words:
+        return "Not measured yet."
+    return f"Those who cannot change the loss or the sampling: {', but '.join(words)}."
+
+
+def remedy_words(studies: Sequence[Study]) -> Iterator[str]:
+    """Yield how far other remedies are ahead, a line for each kind of comparison."""
+    if found := [lead(each) for each in against(studies)]:
+        by = points(median(-(each.mean or 0.0) for each in found))
+        clear = sum(each.high is not None and each.high < 0 for each in found)
+        yield f"- On {PLACES['tables']} the remedy that validation samples choose is ahead of FedReLa by {by} in the"
+        yield f"  median, beyond noise in {clear} of {plural(len(found), 'model')}."
+    if moved := at_thresholds(studies):
+        leads = [difference(arms, "fedrela", "baseline at threshold", "balanced") for _, _, arms in moved]
+        behind, clear = sum((each.mean or 0) > 0 for each in leads), sum((each.low or 0) > 0 for each in leads)
+        by = points(median(each.mean or 0.0 for each in leads))
+        yield "- With two classes a decision threshold chosen on validation samples is ahead of FedReLa in"
+        yield f"  {behind} of {len(leads)}, by {by} in the median, beyond noise in {clear}."
+    if images := ahead_on_images(studies):
+        ahead = [
+            f"{sum((gain.mean or 0) > 0 for gain in gains)} of {len(gains)} on [{PLACES[page]}]({page}.md)"
+            for page, gains in images.items()
+        ]
+        numbers = {len(gain.values) for gains in images.values() for gain in gains}
+        seeds = f"{min(numbers)} to " if len(numbers) > 1 else ""
+        yield f"- FedAvg with FedReLa is ahead of another method alone in {listed(ahead)}"
+        yield f"  ({seeds}{plural(max(numbers), 'seed')}; nearly all at FedAvg's learning rate{unlike(studies)})."
 
 
 def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
@@ -286,6 +300,8 @@ def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
     if not rows:
         return
     yield "## Against other remedies"
+    yield ""
+    yield from remedy_words(studies)
     yield ""
     yield "Balanced accuracy of the plain model, of the remedy that validation samples choose for it, and of FedReLa on"
     yield "the plain model; [tables](tables.md) has every remedy."
@@ -345,20 +361,31 @@ def run_digests(arms: Arms) -> tuple[str, ...]:
     return tuple(cell["weights_sha256"] for arm in ("baseline", "fedrela") for cell in arms[arm])
 
 
-def where_not(studies: Sequence[Study]) -> str:
-    """Say in how many settings the headline accuracy falls, and name the worst."""
-    harm = {
-        run_digests(arms): (study, name, arms) for study, name, arms in all_gains(studies, ("harm", "sensitivity"))
-    }.values()
-    if not harm:
-        return "Not measured yet."
-    found = [(difference(arms, "baseline", "fedrela", headline(study)), name) for study, name, arms in harm]
-    worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
+def where_not(studies: Sequence[Study], gains: Sequence[Gain]) -> str:
+    """Say in a sentence where the headline accuracy falls: how often in `gains`, and in which settings made for it."""
+    found = _by_headline(gains)
+    pages = [study.page for gain, study, _ in found if (gain.mean or 0) < 0]
+    counts = [
+        f"{pages.count(page)} of {len(by_place(gains, page))} ({name})"
+        for page, name in PLACES.items()
+        if page in pages
+    ]
+    words = [f"in {listed(counts)} settings"] if counts else []
+    made = {run_digests(gain[2]): gain for gain in all_gains(studies, ("harm", "sensitivity"))}.values()
+    worse = [each for each in _by_headline(made) if (each[0].mean or 0) < 0]
     clear = [each for each in worse if each[0].high is not None and each[0].high < 0]
-    named = gains_listed((name, gain) for gain, name in clear or worse[:2])
-    where = "[harm](harm.md) and [sensitivity](sensitivity.md)"
-    fall = f"In {where} the headline accuracy falls in {len(worse)} of {plural(len(found), 'setting')}"
-    return f"{fall}, beyond noise in {len(clear)}{': ' if named else ''}{named}."
+    if made:
+        named = gains_listed((name, gain) for gain, _, name in clear or worse[:2])
+        noise = f"beyond noise in {len(clear)}{': ' if named else ''}{named}"
+        where = "[harm](harm.md) and [sensitivity](sensitivity.md)"
+        words.append(f"in {len(worse)} of {plural(len(made), 'setting')} of {where}, {noise}")
+    return f"The headline accuracy falls {', and '.join(words)}." if words else "Not measured yet."
+
+
+def _by_headline(gains: Iterable[Gain]) -> list[tuple[Interval, Study, str]]:
+    """Return what FedReLa gains by headline accuracy in every row, the lowest first."""
+    found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in gains]
+    return sorted(found, key=lambda each: each[0].mean or 0)
 
 
 def gains_listed(gains: Iterable[tuple[str, Interval]]) -> str:
@@ -370,18 +397,3 @@ def gains_listed(gains: Iterable[tuple[str, Interval]]) -> str:
     found = [(name.split(", "), points(gain.mean)) for name, gain in gains]
     shared = len({parts[0] for parts, _ in found}) == 1 and all(len(parts) > 1 for parts, _ in found)
     return listed([f"{', '.join(parts[shared:])} ({gain})" for parts, gain in found])
-
-
-def fallen(gains: Sequence[Gain]) -> str:
-    """Say in how many rows of each page the headline accuracy falls, and name the row in which it falls most."""
-    found = [(difference(arms, "baseline", "fedrela", headline(study)), study, name) for study, name, arms in gains]
-    worse = sorted((each for each in found if (each[0].mean or 0) < 0), key=lambda each: each[0].mean or 0)
-    if not worse:
-        return ""
-    pages = [study.page for _, study, _ in worse]
-    counts = listed(
-        [f"{pages.count(page)} of {len(by_place(gains, page))} on {PLACES[page]}" for page in PLACES if page in pages]
-    )
-    gain, study, name = worse[0]
-    most = f"{study.short}, {name} ({points(gain.mean)})"
-    return f" In the settings of [By data](#by-data) it falls in {counts}, most for {most}."

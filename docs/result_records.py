@@ -32,10 +32,10 @@ class Study:
 
     @cached_property
     def question(self) -> str:
-        """The comment at the head of its configuration."""
+        """The comment at the head of its configuration; an empty line in it begins a paragraph."""
         lines = (RESULTS / self.name / "study.toml").read_text().splitlines()
         head = lines[: next((i for i, line in enumerate(lines) if not line.startswith("#")), 0)]
-        return " ".join(line.removeprefix("#").strip() for line in head)
+        return " ".join(line.removeprefix("#").strip() or "\n\n" for line in head).replace(" \n\n ", "\n\n")
 
     @cached_property
     def summary(self) -> dict[str, Any]:

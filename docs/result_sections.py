@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -209,22 +209,7 @@ def change(before: float | None, after: float | None) -> str:
 
 
 def measured(study: Study, pictures: Pictures) -> Iterator[str]:
-    yield "Test accuracy after the last round in per cent, mean and standard deviation over seeds:"
-    yield ""
-    yield from table(["baseline", "setting", "arm", "seeds", *study.metrics, "labels moved"], list(arms_rows(study)))
-    if rows := list(gains_rows(study)):
-        yield "Paired differences in points with 95 % intervals; bold where the interval excludes zero:"
-        yield ""
-        yield from table(["what differs", "baseline", "setting", *study.metrics], rows)
-    if study.name in PRINTED and (rows := list(printed(study))):
-        yield "Without and with FedReLa, as printed in the paper and as measured here. The official code lowers the"
-        size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
-        heads = {cell["baseline"] for cell in study.cells if "protocol" not in cell["values"]} & {*SCORED_OTHERWISE}
-        yield f"learning rate with FedReLa alone and reports the best test round of each arm{size}."
-        if heads:
-            yield f"It also scores the two arms of {', '.join(heads)} with different heads, which is not done here."
-        yield ""
-        yield from table(["baseline", "setting", "", *study.metrics], rows)
+    """Yield the pictures of a study, what FedReLa changes, the accuracies, and what the paper prints."""
     if lines := curves(study):
         (key,) = {key for cell in study.cells for key in cell["values"]}
         pictures[f"{study.name}-curves"] = partial(plots.sensitivity, lines, over=SWEPT.get(key, key.split(".")[-1]))
@@ -234,9 +219,38 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         pictures[study.name] = partial(plots.gains, drawn)
         yield f"![gains by FedReLa over its baseline, {study.title}]({study.name}.svg)"
         yield ""
+    arms = list(arms_rows(study))
+    title = "Test accuracy after the last round in per cent, mean and standard deviation over seeds"
+    yield from folded(
+        title, table(["baseline", "setting", "arm", "seeds", *study.metrics, "labels moved"], arms), len(arms)
+    )
+    if rows := list(gains_rows(study)):
+        title = "Paired differences in points with 95 % intervals; bold where the interval excludes zero"
+        yield from folded(title, table(["what differs", "baseline", "setting", *study.metrics], rows), len(rows))
+    if study.name in PRINTED and (rows := list(printed(study))):
+        size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
+        heads = {cell["baseline"] for cell in study.cells if "protocol" not in cell["values"]} & {*SCORED_OTHERWISE}
+        yield "The official code lowers the learning rate with FedReLa alone and reports the best test round of each"
+        yield f"arm{size}."
+        if heads:
+            yield f"It also scores the two arms of {', '.join(heads)} with different heads, which is not done here."
+        yield ""
+        title = "Without and with FedReLa, as printed in the paper and as measured here"
+        yield from folded(title, table(["baseline", "setting", "", *study.metrics], rows), len(rows))
     if words := convergence(study):
         yield words
         yield ""
+
+
+LONG = 12  # rows of a table that is shown on request
+
+
+def folded(title: str, lines: Iterable[str], rows: int) -> Iterator[str]:
+    """Yield a table below its title, to be unfolded if it is long."""
+    if rows <= LONG:
+        yield from (f"{title}:", "", *lines)
+    else:
+        yield from (f"<details><summary>{title} ({rows} rows)</summary>", "", *lines, "</details>", "")
 
 
 def curves(study: Study) -> dict[str, tuple[list[float], list[Any], list[Any]]]:
