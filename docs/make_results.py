@@ -21,6 +21,7 @@ from result_answer import (  # noqa: E402
     median_table,
     medians,
     published_size,
+    random_table,
     remedy_table,
     rising,
     where_not,
@@ -80,6 +81,11 @@ ABOUT = {  # by page: its title, and what all its studies share
         "The paper's `tab:lt` and `tab:cifar100_lt_clients` on CIFAR-100, and a long tail of Tiny-ImageNet in place "
         "of ImageNet-LT: all samples, the paper's clients, `cnn_small` in place of ResNet-34 and ResNet-50, and fewer "
         "rounds, except with 100 clients.",
+    ),
+    "random": (
+        "Random moves",
+        "Does it matter which samples move? The arm `random` moves on each client as many labels from one class to "
+        "another as FedReLa, but of samples drawn at random. The other pages say what FedReLa gains over the baseline.",
     ),
     "selection": (
         "How learning rates and epochs were chosen",
@@ -164,6 +170,7 @@ def index(studies: Sequence[Study], pictures: Pictures) -> Iterator[str]:
     yield ""
     yield from ABOUT_ARMS
     yield from median_table(main, left_out)
+    yield from random_table(studies)
     yield from remedy_table(studies)
     yield from contents(studies)
     yield from advice(studies)

@@ -176,6 +176,29 @@ def median_table(gains: Sequence[Gain], left_out: Sequence[Gain]) -> Iterator[st
     yield ""
 
 
+def random_table(studies: Sequence[Study]) -> Iterator[str]:
+    """Yield what FedReLa gains over as many random moves between the same classes."""
+    rows = [
+        [
+            study.short,
+            ", ".join(filter(None, (baseline, study.setting(arms)))),
+            str(len(arms["random"])),
+            *(gain_text(difference(arms, "random", "fedrela", of(study))) for of in (common, rare, headline)),
+        ]
+        for study in studies
+        if study.page not in ("harm", "sensitivity") and study.cells
+        for (baseline, _), arms in study.rows.items()
+        if {"random", "fedrela"} <= arms.keys()
+    ]
+    if not rows:
+        return
+    yield "## Which samples move"
+    yield ""
+    yield "FedReLa minus as many [random moves](random.md) between the same classes, in points:"
+    yield ""
+    yield from table(["study", "model", "seeds", "common classes", "rare classes", "headline accuracy"], rows)
+
+
 def tally(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str:
     """Say what a pair of arms gains over rows of one kind: the mean, the range, and in how many rows beyond noise."""
     found = [
