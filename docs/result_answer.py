@@ -7,6 +7,7 @@ from statistics import median
 
 from result_records import (
     Arms,
+    Cell,
     Study,
     cell_text,
     common,
@@ -23,6 +24,7 @@ from result_sections import PUBLISHED_ROUNDS, beside, printed, unlike
 from fedrela.metrics.paired import Interval
 from fedrela.text import listed, percent, plural, points
 
+TAU = "-tau"  # ends the name of a study of FedReLa on plain models with several values of tau
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
 REPEATED = (REMEDIES, "-protocols")  # end the names of studies with settings of others
 # What clients can do about imbalance in place of FedReLa.
@@ -307,29 +309,54 @@ def remedy_words(studies: Sequence[Study]) -> Iterator[str]:
         yield f"  ({seeds}{plural(max(numbers), 'seed')}; nearly all at FedAvg's learning rate{unlike(studies)})."
 
 
+def chosen_tau(remedy: Remedy, studies: Sequence[Study]) -> tuple[str, list[Cell]]:
+    """Return the tau, with or without the drop, that validation samples choose for a model, and its runs, if any."""
+    study, name, _, other = remedy
+    seeds = {cell["seed"] for cell in other["baseline"]}
+    tried = [each for each in studies if each.name == study.name.removesuffix(REMEDIES) + TAU]
+    found = {
+        f"{values}{' with the drop' * (arm != 'fedrela')}": [cell for cell in cells if cell["seed"] in seeds]
+        for each in tried
+        for (model, values), arms in each.rows.items()
+        if model == name.partition(", ")[0]
+        for arm, cells in arms.items()
+    }
+    if not found or {len(cells) for cells in found.values()} != {len(seeds)}:
+        return "", []
+    best = max(found, key=lambda each: validation(found[each]) or 0)
+    return best, found[best]
+
+
 def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
     """Yield for every model of the tables the best other remedy, and FedReLa."""
-    rows = [
-        [
-            study.title,
-            name,
-            cell_text(arms["baseline"], headline(study)),
-            cell_text(other["baseline"], headline(study)),
-            cell_text(arms["fedrela"], headline(study)),
-            gain_text(lead((study, name, arms, other))),
-        ]
-        for study, name, arms, other in against(studies)
-    ]
-    if not rows:
+    rows = []
+    for study, name, arms, other in (found := against(studies)):
+        metric = headline(study)
+        tau, tuned_runs = chosen_tau((study, name, arms, other), studies)
+        both = {"remedy": other["baseline"], "fedrela": tuned_runs}
+        rows.append(
+            [
+                study.title,
+                name,
+                *(cell_text(cells, metric) for cells in (arms["baseline"], other["baseline"], arms["fedrela"])),
+                gain_text(lead((study, name, arms, other))),
+                tau,
+                cell_text(tuned_runs, metric) if tau else "",
+                gain_text(difference(both, "remedy", "fedrela", metric)) if tau else "",
+            ]
+        )
+    if not found:
         return
     yield "## Against other remedies"
     yield ""
     yield from remedy_words(studies)
     yield ""
     yield "Balanced accuracy of the plain model, of the remedy that validation samples choose for it, and of FedReLa on"
-    yield "the plain model; [tables](tables.md) has every remedy."
+    yield "the plain model, with its defaults and with the tau that validation samples choose; [tables](tables.md) has"
+    yield "every remedy and every tau."
     yield ""
-    yield from table(["study", "model and remedy", "plain", "remedy", "FedReLa", "FedReLa minus remedy"], rows)
+    columns = ("plain", "remedy", "FedReLa", "FedReLa minus remedy", "tau chosen", "FedReLa, so", "minus remedy")
+    yield from table(["study", "model and remedy", *columns], rows)
     both = [gain for gain in all_gains(studies, ["tables"]) if not plain(gain) and gain[0].name not in tuned(studies)]
     yield "What FedReLa adds to a remedy, over all remedies of [tables](tables.md), in points of balanced accuracy:"
     yield ""

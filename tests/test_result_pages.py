@@ -182,6 +182,31 @@ def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
     assert "| made | CNN, class weights | 75.0 | 84.0 | 79.7 | -4.3 |" in text, "the seed that all have"
 
 
+def test_remedies_stand_beside_the_tau_that_validation_chooses():
+    models = {"CNN": ("baseline", 0.4), "CNN, SMOTE": ("baseline", 0.7)}
+    cells = [cell(arm, seed, x, {}, name) for name, (arm, x) in models.items() for seed in SEEDS]
+    cells += [cell("fedrela", seed, 0.6, {}, "CNN") for seed in SEEDS]
+    tried = {(0.05, "fedrela"): 0.6, (0.1, "fedrela"): 0.65, (0.1, "fedrela-drop"): 0.8}
+    tau = [cell(arm, seed, x, {"relabel.tau": tau}, "CNN") for (tau, arm), x in tried.items() for seed in SEEDS]
+    found = [study("chula", cells, "tables"), study("chula-tau", tau, "tables")]
+    text = "\n".join(make_results.index(found, {}))
+    assert (
+        "| CNN, SMOTE | 75.0 ± 0.0 | 84.0 ± 0.0 | 79.6 ± 0.0 | -4.4 | tau 0.1 with the drop | 85.6 ± 0.0 | +1.6 |"
+        in text
+    )
+    part = study("chula-tau", tau[:-1], "tables")
+    assert "tau 0.1 with the drop" not in "\n".join(make_results.index([found[0], part], {})), "not all seeds"
+
+
+def test_random_moves_stand_beside_those_of_fedrela(fedavg):
+    moved = [cell("random", seed, 0.4 + 0.01 * seed, PLACE) for seed in SEEDS]
+    text = "\n".join(make_results.index([study("fmnist-fedavg", [*fedavg.cells, *moved])], {}))
+    row = "| made | FedAvg | 3 | 0.0 | **+30.0** [+27.5, +32.5] | **+9.0** [+8.3, +9.7] |"
+    assert "random moves](random.md) between the same classes, in points:\n\n| study" in text
+    assert row in text
+    assert "random.md" not in "\n".join(make_results.index([fedavg], {})).partition("## The studies")[0]
+
+
 def test_two_classes_are_compared_with_a_threshold():
     shares = {"baseline": (0.6, 0.85), "fedrela": (0.8, 0.84)}
     cells = [
