@@ -201,7 +201,7 @@ def test_remedies_stand_beside_the_tau_that_validation_chooses():
 def test_random_moves_stand_beside_those_of_fedrela(fedavg):
     moved = [cell("random", seed, 0.4 + 0.01 * seed, PLACE) for seed in SEEDS]
     text = "\n".join(make_results.index([study("fmnist-fedavg", [*fedavg.cells, *moved])], {}))
-    row = "| made | FedAvg | 3 | 0.0 | **+30.0** [+27.5, +32.5] | **+9.0** [+8.3, +9.7] |"
+    row = "| made | FedAvg | 3 | 0.0 [0.0, 0.0] | **+30.0** [+27.5, +32.5] | **+9.0** [+8.3, +9.7] |"
     assert "random moves](random.md) between the same classes, in points:\n\n| study" in text
     assert row in text
     assert "random.md" not in "\n".join(make_results.index([fedavg], {})).partition("## The studies")[0]
