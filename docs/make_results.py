@@ -50,15 +50,15 @@ ABOUT = {  # by page: its title, and what all its studies share
         "The paper's `tab:step`, first block: 100 clients, all of the data; one, three or five of ten classes are "
         "rare. There are 60 rounds in place of 500 (scale `cpu`), except where a study has all 500. The paper does not "
         "name the network, epochs, batch size, learning rate or rare classes: `simple_cnn` and 5 epochs are ours, and "
-        "rare classes 0, 2 and 4 are those of CLIMB's code. After 500 rounds FedAvg has 47.6 % on them, printed are "
-        "50.5; on classes 7 to 9 it has 83.0.",
+        "rare classes 0, 2 and 4 are those of CLIMB's code. After 500 rounds FedAvg has 47.6 % on them (one seed; "
+        "49.4 in its best round), printed are 50.5; on classes 7 to 9 it has 83.0.",
     ),
     "tables": (
         "Tables and medical images",
         "These are not in the paper. With the same model, when is FedReLa better than a class-weighted loss, "
-        "oversampling or balanced softmax? Rarely, with each remedy at its own learning rate: [the first "
-        "page](index.md#against-other-remedies) has the comparison. Balanced accuracy counts, since the test sets are "
-        "imbalanced; the accuracy on the rare class is its recall.",
+        "oversampling or balanced softmax? [The first page](index.md#against-other-remedies) compares it with the "
+        "remedy that validation samples choose. Balanced accuracy counts, since the test sets are imbalanced; the "
+        "accuracy on the rare class is its recall.",
     ),
     "harm": (
         "Where it might not help, or hurt",
@@ -122,9 +122,9 @@ many labels move between the same classes, but of random samples. The headline a
 or the balanced one where the test set is imbalanced. IR and IF: the largest class over the smallest (step,
 long tail). alpha: the smaller, the more clients differ.
 
-Intervals are 95 % Student's t intervals of differences paired by seed, over three seeds; *beyond noise* means that zero
-lies outside. They cover seeds, not the choice of test samples. With three seeds an interval can be far too narrow by
-chance, and of many intervals about one in twenty excludes zero without an effect.
+Intervals are 95 % Student's t intervals of differences paired by seed, over two or three seeds; *beyond noise*
+means that zero lies outside. They cover seeds, not the choice of test samples. With three seeds an interval can be far
+too narrow by chance, and of many intervals about one in twenty excludes zero without an effect.
 
 """.splitlines()
 

@@ -94,22 +94,24 @@ def unlike(studies: Sequence[Study]) -> str:
     return f"; {left_out} is left out, since it is scored by its frame in place of its own head" if left_out else ""
 
 
-def beside(study: Study, studies: Sequence[Study]) -> Iterator[tuple[tuple[str, str], dict[str, Interval]]]:
-    """Yield for every row of another remedy what FedAvg with FedReLa gains over it, by metric."""
+def beside(
+    study: Study, studies: Sequence[Study], arm: str = "fedrela"
+) -> Iterator[tuple[tuple[str, str], dict[str, Interval]]]:
+    """Yield for every row of another remedy what this arm of FedAvg gains over it, by metric."""
     name, values = PLAIN.get(study.name, ("", None))
     plain = {
         (cell["seed"], str(cell["values"])): cell
         for other in studies
         if other.name == name
         for cell in other.cells
-        if (cell["baseline"], cell["arm"]) == ("FedAvg", "fedrela")
+        if (cell["baseline"], cell["arm"]) == ("FedAvg", arm)
     }
     for row, arms in study.rows.items():
         at = [(cell, plain.get((cell["seed"], str(values or cell["values"])))) for cell in arms.get("baseline", ())]
         both = [(cell, other) for cell, other in at if other is not None]
         if both and row[0] not in ("FedAvg", *SCORED_OTHERWISE):
-            pair = {"remedy": [cell for cell, _ in both], "fedrela": [other for _, other in both]}
-            yield row, {metric: difference(pair, "remedy", "fedrela", metric) for metric in study.metrics}
+            pair = {"remedy": [cell for cell, _ in both], "FedAvg": [other for _, other in both]}
+            yield row, {metric: difference(pair, "remedy", "FedAvg", metric) for metric in study.metrics}
 
 
 def section(study: Study, pictures: Pictures, studies: Sequence[Study] = ()) -> Iterator[str]:
@@ -231,7 +233,8 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
         heads = {cell["baseline"] for cell in study.cells if "protocol" not in cell["values"]} & {*SCORED_OTHERWISE}
         yield "The official code lowers the learning rate with FedReLa alone and reports the best test round of each"
-        yield f"arm{size}."
+        every = "" if study.name.endswith("-protocols") else "; here it is the best of every tenth round"
+        yield f"arm{size}{every}."
         if heads:
             yield f"It also scores the two arms of {', '.join(heads)} with different heads, which is not done here."
         yield ""
