@@ -17,12 +17,10 @@ sys.path.insert(0, str(DOCS))
 from result_answer import (  # noqa: E402
     Gain,
     counted,
-    for_whom,
     median_table,
     medians,
     published_size,
     random_table,
-    remedy_table,
     rising,
     where_not,
 )  # fmt: skip
@@ -37,6 +35,7 @@ from result_records import (  # noqa: E402
     table,
     validation,
 )  # fmt: skip
+from result_remedies import for_whom, remedy_table  # noqa: E402
 from result_sections import Pictures, section  # noqa: E402
 
 PAGES = DOCS / "results"

@@ -7,9 +7,7 @@ from statistics import median
 
 from result_records import (
     Arms,
-    Cell,
     Study,
-    cell_text,
     common,
     difference,
     gain_text,
@@ -17,14 +15,12 @@ from result_records import (
     rare,
     spread,
     table,
-    validation,
 )
-from result_sections import PUBLISHED_ROUNDS, beside, printed, unlike
+from result_sections import PUBLISHED_ROUNDS, printed
 
 from fedrela.metrics.paired import Interval
 from fedrela.text import listed, percent, plural, points
 
-TAU = "-tau"  # ends the name of a study of FedReLa on plain models with several values of tau
 REMEDIES = "-remedies"  # ends the name of a study that has the plain models of another one, too
 REPEATED = (REMEDIES, "-protocols")  # end the names of studies with settings of others
 # What clients can do about imbalance in place of FedReLa.
@@ -215,208 +211,6 @@ def tally(gains: Sequence[Gain], base: str, treated: str, metric: Metric) -> str
     ends = f"from {points(min(here))} to {points(max(here))}"
     noise = f"of the {len(tested)} with several seeds {up} rise, {down} fall beyond noise"
     return f"{mean} points on average over {settings} ({ends}; {noise})"
-
-
-def remedies(study: Study) -> list[tuple[str, Arms, Arms]]:
-    """Return for each model of a study its name, its arms, and those of the remedy that validation chooses for it."""
-    found = []
-    rows = {name: arms for (name, values), arms in study.rows.items() if not values and "baseline" in arms}
-    for model, plain in rows.items():
-        others = {name: other for name, other in rows.items() if name.startswith(f"{model}, ")}
-        if others and "fedrela" in plain and validation(plain["fedrela"]) is not None:
-            arms, *cut = same_seeds([plain, *others.values()])
-            kept = dict(zip(others, cut, strict=True))
-            best = max(kept, key=lambda name: validation(kept[name]["baseline"]) or 0)
-            found += [(best, arms, kept[best])] if arms["baseline"] else []
-    return found
-
-
-def same_seeds(rows: Sequence[Arms]) -> list[Arms]:
-    """Return rows with only the seeds that all of them have."""
-    seeds = set.intersection(*({cell["seed"] for cell in arms["baseline"]} for arms in rows))
-    return [{arm: [cell for cell in cells if cell["seed"] in seeds] for arm, cells in arms.items()} for arms in rows]
-
-
-def tuned(studies: Sequence[Study]) -> set[str]:
-    """Return the studies that another one repeats with each remedy at its own learning rate."""
-    return {study.name.removesuffix(REMEDIES) for study in studies if study.name.endswith(REMEDIES) and study.is_done}
-
-
-def against(studies: Sequence[Study]) -> list[Remedy]:
-    """Return for every model of the tables FedReLa and the best other remedy."""
-    tables = (study for study in studies if study.page == "tables" and study.cells and study.name not in tuned(studies))
-    return [(study, *found) for study in tables for found in remedies(study)]
-
-
-def lead(remedy: Remedy) -> Interval:
-    """Return by how much FedReLa is ahead."""
-    study, _, arms, other = remedy
-    return difference({**arms, "other": other["baseline"]}, "other", "fedrela", headline(study))
-
-
-def ahead_on_images(
-    studies: Sequence[Study], arm: str = "fedrela", metric: Metric = headline
-) -> dict[str, list[Interval]]:
-    """Return by page of images what this arm of FedAvg gains over each other method alone."""
-    rows = {
-        page: [
-            gains[metric(study)]
-            for study in studies
-            if study.page == page
-            for row, gains in beside(study, studies, arm)
-            if learnt(study, study.rows[row])
-        ]
-        for page in PLACES
-    }
-    return {page: gains for page, gains in rows.items() if gains}
-
-
-def _ahead(gains: Iterable[Interval]) -> int:
-    return sum((gain.mean or 0.0) > 0 for gain in gains)
-
-
-def for_whom(studies: Sequence[Study]) -> str:
-    """Say in a sentence how often another remedy does better."""
-    leads = [lead(each).mean or 0.0 for each in against(studies)]
-    gains, alone = (
-        [gain for each in ahead_on_images(studies, arm).values() for gain in each] for arm in ("fedrela", "baseline")
-    )
-    words = []
-    if leads:
-        behind = f"{sum(mean < 0 for mean in leads)} of {plural(len(leads), 'model')}"
-        words.append(f"on {PLACES['tables']} the remedy that validation samples choose is ahead of it in {behind}")
-    if gains:
-        ahead = f"{_ahead(gains)} of {len(gains)}, without it in {_ahead(alone)}"
-        words.append(f"on benchmark images FedAvg with FedReLa is ahead of another method alone in {ahead}")
-    if not words:
-        return "Not measured yet."
-    return f"Those who cannot change the loss or the sampling: {', and '.join(words)}."
-
-
-def remedy_words(studies: Sequence[Study]) -> Iterator[str]:
-    """Yield how far other remedies are ahead, a line for each kind of comparison."""
-    if found := [lead(each) for each in against(studies)]:
-        by = points(median(-(each.mean or 0.0) for each in found))
-        clear = sum(each.high is not None and each.high < 0 for each in found)
-        yield f"- On {PLACES['tables']} the remedy that validation samples choose is ahead of FedReLa by {by} in the"
-        yield f"  median, beyond noise in {clear} of {plural(len(found), 'model')}."
-    if moved := at_thresholds(studies):
-        leads = [difference(arms, "fedrela", "baseline at threshold", "balanced") for _, _, arms in moved]
-        behind, clear = sum((each.mean or 0) > 0 for each in leads), sum((each.low or 0) > 0 for each in leads)
-        by = points(median(each.mean or 0.0 for each in leads))
-        yield "- With two classes a decision threshold chosen on validation samples is ahead of FedReLa in"
-        yield f"  {behind} of {len(leads)}, by {by} in the median, beyond noise in {clear}."
-    if images := ahead_on_images(studies):
-        alone = ahead_on_images(studies, "baseline")
-        ahead = [
-            f"{_ahead(gains)} of {len(gains)} on [{PLACES[page]}]({page}.md) (without it in {_ahead(alone[page])})"
-            for page, gains in images.items()
-        ]
-        on_rare, without = (
-            sum(map(_ahead, ahead_on_images(studies, arm, rare).values())) for arm in ("fedrela", "baseline")
-        )
-        numbers = {len(gain.values) for gains in images.values() for gain in gains}
-        seeds = f"{min(numbers)} to " if len(numbers) > 1 else ""
-        yield f"- FedAvg with FedReLa is ahead of another method alone in {listed(ahead)}"
-        yield f"  by headline accuracy, on the rare classes in {on_rare} (without it in {without}) of them all"
-        yield f"  ({seeds}{plural(max(numbers), 'seed')}; nearly all at FedAvg's learning rate{unlike(studies)})."
-
-
-def chosen_tau(remedy: Remedy, studies: Sequence[Study]) -> tuple[str, list[Cell]]:
-    """Return the tau, with or without the drop, that validation samples choose for a model, and its runs, if any."""
-    study, name, _, other = remedy
-    seeds = {cell["seed"] for cell in other["baseline"]}
-    tried = [each for each in studies if each.name == study.name.removesuffix(REMEDIES) + TAU]
-    found = {
-        f"{values}{' with the drop' * (arm != 'fedrela')}": [cell for cell in cells if cell["seed"] in seeds]
-        for each in tried
-        for (model, values), arms in each.rows.items()
-        if model == name.partition(", ")[0]
-        for arm, cells in arms.items()
-    }
-    if not found or {len(cells) for cells in found.values()} != {len(seeds)}:
-        return "", []
-    best = max(found, key=lambda each: validation(found[each]) or 0)
-    return best, found[best]
-
-
-def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
-    """Yield for every model of the tables the best other remedy, and FedReLa."""
-    rows = []
-    for study, name, arms, other in (found := against(studies)):
-        metric = headline(study)
-        tau, tuned_runs = chosen_tau((study, name, arms, other), studies)
-        both = {"remedy": other["baseline"], "fedrela": tuned_runs}
-        rows.append(
-            [
-                study.title,
-                name,
-                *(cell_text(cells, metric) for cells in (arms["baseline"], other["baseline"], arms["fedrela"])),
-                gain_text(lead((study, name, arms, other))),
-                tau,
-                cell_text(tuned_runs, metric) if tau else "",
-                gain_text(difference(both, "remedy", "fedrela", metric)) if tau else "",
-            ]
-        )
-    if not found:
-        return
-    yield "## Against other remedies"
-    yield ""
-    yield from remedy_words(studies)
-    yield ""
-    yield "Balanced accuracy of the plain model, of the remedy that validation samples choose for it, and of FedReLa on"
-    yield "the plain model, with its defaults and with the tau that validation samples choose; [tables](tables.md) has"
-    yield "every remedy and every tau."
-    yield ""
-    columns = ("plain", "remedy", "FedReLa", "FedReLa minus remedy", "tau chosen", "FedReLa, so", "minus remedy")
-    yield from table(["study", "model and remedy", *columns], rows)
-    both = [gain for gain in all_gains(studies, ["tables"]) if not plain(gain) and gain[0].name not in tuned(studies)]
-    yield "What FedReLa adds to a remedy, over all remedies of [tables](tables.md), in points of balanced accuracy:"
-    yield ""
-    yield f"- without the learning-rate drop: {tally(both, 'baseline', 'fedrela', headline)};"
-    yield f"- with the drop in both arms: {tally(both, 'baseline-drop', 'fedrela-drop', headline)}."
-    yield ""
-    yield from threshold_table(studies)
-
-
-def at_thresholds(studies: Sequence[Study]) -> list[tuple[Study, str, Arms]]:
-    """Return the plain models with two classes, with their balanced accuracy at the threshold of validation samples.
-
-    Two more arms have it: ``baseline at threshold`` and ``fedrela at threshold``.
-    """
-    found = []
-    for study, name, arms in all_gains(studies, ["tables"]):
-        both = {arm: arms[arm] for arm in ("baseline", "fedrela")}
-        has_both = all("at_threshold" in cell for cells in both.values() for cell in cells)
-        if has_both and "," not in name and study.name not in tuned(studies):
-            chosen = {f"{arm} at threshold": [c | c["at_threshold"] for c in cells] for arm, cells in both.items()}
-            found.append((study, name, {**both, **chosen}))
-    return found
-
-
-def threshold_table(studies: Sequence[Study]) -> Iterator[str]:
-    """Yield for models with two classes what a decision threshold does, with and without FedReLa."""
-    found = at_thresholds(studies)
-    if not found:
-        return
-    shown = ("baseline", "fedrela", "baseline at threshold", "fedrela at threshold")
-    rows = [
-        [
-            study.title,
-            name,
-            *(cell_text(arms[arm], "balanced") for arm in shown),
-            gain_text(difference(arms, "baseline at threshold", "fedrela", "balanced")),
-        ]
-        for study, name, arms in found
-    ]
-    ranks = [difference(arms, "baseline", "fedrela", "auroc").mean or 0.0 for _, _, arms in found]
-    yield "With two classes the decision threshold can be moved instead: here to where the balanced accuracy of the"
-    yield "clients' validation samples is highest. That needs no training, but validation samples of both classes."
-    yield f"FedReLa changes the AUROC, which does not depend on the threshold, by {points(min(ranks))} to"
-    yield f"{points(max(ranks))} points. Balanced accuracy:"
-    yield ""
-    columns = ("plain", "FedReLa", "plain, threshold", "FedReLa, threshold", "FedReLa minus plain at its threshold")
-    yield from table(["study", "model", *columns], rows)
 
 
 def run_digests(arms: Arms) -> tuple[str, ...]:

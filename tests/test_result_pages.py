@@ -173,9 +173,10 @@ def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
     cells += [cell("baseline", seed, 0.4, {}, "CNN") for seed in SEEDS]
     cells[0] = cell("fedrela", 1, 0.602, {}, "CNN")
     text = "\n".join(make_results.index([plain, peers, study("chula", cells, "tables")], {}))
-    assert "samples choose is ahead of it in 1 of 1 model, and on benchmark images FedAvg with FedReLa is" in text
+    assert "samples choose is ahead of its defaults in 1 of 1 model; on benchmark images FedAvg with FedReLa is" in text
     assert "ahead of another method alone in 1 of 2, without it in 0." in text
-    assert "is ahead of FedReLa by +4.4 in the\n  median, beyond noise in 1 of 1 model." in text
+    defaults = "is ahead of FedReLa's defaults in 1\n  of 1 model, beyond noise in 1; the median difference is\n  +4.4"
+    assert f"{defaults} points." in text
     assert "in 1 of 2 on [Fashion-MNIST](fashion-mnist.md) (without it in 0)\n  by headline accuracy," in text
     assert "on the rare classes in 1 (without it in 0) of them all\n  (1 seed; nearly all at" in text
     assert "| made | CNN, class weights | 75.0 ± 0.0 | 84.0 ± 0.0 | 79.6 ± 0.0 | **-4.4** [-4.5, -4.3] |" in text
@@ -196,7 +197,8 @@ def test_remedies_stand_beside_the_tau_that_validation_chooses():
         "| CNN, SMOTE | 75.0 ± 0.0 | 84.0 ± 0.0 | 79.6 ± 0.0 | -4.4 | tau 0.1 with the drop | 85.6 ± 0.0 | +1.6 |"
         in text
     )
-    part = study("chula-tau", tau[:-1], "tables")
+    assert "in 1 of 1 model, with a tau that they choose in 0 of 1." in text
+    part = study("chula-tau", tau[:-1], "tables", len(tau))
     assert "tau 0.1 with the drop" not in "\n".join(make_results.index([found[0], part], {})), "not all seeds"
 
 
@@ -221,7 +223,7 @@ def test_two_classes_are_compared_with_a_threshold():
     made = study("pneumonia", cells, "tables")
     text = "\n".join(make_results.index([made], {}))
     assert "| made | CNN | 60.0 ± 0.0 | 80.0 ± 0.0 | 87.0 ± 1.0 | 86.0 ± 1.0 | **-7.0** [-9.5, -4.5] |" in text
-    assert "chosen on validation samples is ahead of FedReLa in\n  1 of 1, by +7.0 in the median" in text
+    assert "chosen on validation samples is ahead of FedReLa's defaults in\n  1 of 1, by +7.0 in the median" in text
     del cells[0]["at_threshold"]
     assert "threshold" not in "\n".join(make_results.index([study("pneumonia", cells, "tables")], {}))
 
