@@ -263,12 +263,15 @@ def curves(study: Study) -> dict[str, tuple[list[float], list[Any], list[Any]]]:
     if len(keys) != 1 or len(study.rows) < 3 or any(isinstance(each, bool | str) for each in numbers):
         return {}
     lines: dict[str, tuple[list[float], list[Any], list[Any]]] = {}
-    for arms in study.rows.values():
+    models = {baseline for baseline, _ in study.rows}
+    compared = {"baseline", "fedrela"} <= {arm for arms in study.rows.values() for arm in arms}
+    for (baseline, _), arms in study.rows.items():
         for arm in (arm for arm in ("baseline", "fedrela") if arm in arms):
             for metric in dict.fromkeys((rare(study), headline(study))):
                 found = spread(arms[arm], metric)
                 at = next(iter(arms[arm][0]["values"].values()))
-                line = lines.setdefault(f"{arm}, {metric}", ([], [], []))
+                name = ", ".join([arm] * compared + [metric] + [baseline] * (len(models) > 1))
+                line = lines.setdefault(name, ([], [], []))
                 for part, each in zip(line, (at, found.mean, found.deviation), strict=True):
                     part.append(each)
     return lines
