@@ -180,6 +180,11 @@ def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
     yield ""
     columns = ("plain", "remedy", "FedReLa", "FedReLa minus remedy", "tau chosen", "FedReLa, so", "minus remedy")
     yield from table(["study", "model and remedy", *columns], rows)
+    if any(each.name == f"mammography{TAU}" and each.cells for each in studies):
+        yield f"![accuracy at each tau, mammography](mammography{TAU}-curves.svg)"
+        yield ""
+        yield "*Mammography: more labels may move, and more of the rare class is found, until too many have moved.*"
+        yield ""
     both = [gain for gain in all_gains(studies, ["tables"]) if not plain(gain) and gain[0].name not in tuned(studies)]
     yield "What FedReLa adds to a remedy, over all remedies of [tables](tables.md), in points of balanced accuracy:"
     yield ""
