@@ -205,8 +205,9 @@ def advice(studies: Sequence[Study]) -> Iterator[str]:
         yield "Not measured yet: the studies of [sensitivity](sensitivity.md) will say."
         yield ""
         return
-    yield "Begin with the defaults, tau 0.05 and T at 0.8 of the rounds; with a hundred classes or more, with a smaller"
-    yield "tau. [When not to use FedReLa](../how-to/when-not.md) says what to try first."
+    yield "Begin with the defaults, tau 0.05 and T at 0.8 of the rounds. With a hundred classes or more begin with a"
+    yield "smaller tau; with two, try [larger ones](#against-other-remedies) on validation samples. [When not to use"
+    yield "FedReLa](../how-to/when-not.md) says what to try first."
     yield ""
     yield "For each option the value with the highest balanced accuracy on validation samples, in the setting of"
     yield "[sensitivity](sensitivity.md); the last row is on CIFAR-100. The best value of every option has the"

@@ -221,6 +221,7 @@ def threshold_table(studies: Sequence[Study]) -> Iterator[str]:
             name,
             *(cell_text(arms[arm], "balanced") for arm in shown),
             gain_text(difference(arms, "baseline at threshold", "fedrela", "balanced")),
+            cell_text(runs, "balanced") if (runs := chosen_tau((study, name, arms, arms), studies)[1]) else "",
         ]
         for study, name, arms in found
     ]
@@ -230,5 +231,8 @@ def threshold_table(studies: Sequence[Study]) -> Iterator[str]:
     yield f"FedReLa changes the AUROC, which does not depend on the threshold, by {points(min(ranks))} to"
     yield f"{points(max(ranks))} points. Balanced accuracy:"
     yield ""
-    columns = ("plain", "FedReLa", "plain, threshold", "FedReLa, threshold", "FedReLa minus plain at its threshold")
+    columns = (
+        *("plain", "FedReLa", "plain, threshold", "FedReLa, threshold", "FedReLa minus plain at its threshold"),
+        "FedReLa, tau chosen",
+    )
     yield from table(["study", "model", *columns], rows)
