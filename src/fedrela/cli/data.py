@@ -17,8 +17,8 @@ from fedrela.cli.progress import progress_bar
 from fedrela.cli.terminal import (
     LONGEST_NAME,
     column_kinds,
+    command_group,
     console,
-    help_text,
     print_line,
     print_table,
     print_text_table,
@@ -38,8 +38,6 @@ List data sources, fetch data sets, show a configuration's federation, and split
 [bold]Example[/]: fedrela data list; fedrela data fetch cifar10; fedrela data show run.toml --picture clients.svg;
 fedrela data split run.toml parts
 """
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 FETCHED = [name for name, spec in SOURCES.items() if spec.download]
 
@@ -216,5 +214,4 @@ def _client_rows(federation: Federation) -> list[tuple[str, str, str]]:
     return rows
 
 
-for name, command in (("list", list_sources), ("fetch", fetch), ("show", show), ("split", split)):
-    app.command(name, help=help_text(command.__doc__))(command)
+app = command_group(HELP, list=list_sources, fetch=fetch, show=show, split=split)

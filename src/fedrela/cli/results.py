@@ -11,7 +11,7 @@ from rich.console import Console
 from fedrela.cli.grid_runs import show_grid
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
-from fedrela.cli.terminal import console, help_text, print_error, print_line, print_table
+from fedrela.cli.terminal import command_group, console, print_error, print_line, print_table
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files.scratch import scratch
 from fedrela.text import plural, printable
@@ -25,8 +25,6 @@ Run studies whose results are kept with the code, and repeat recorded runs.
 
 [bold]Example[/]: fedrela results list; fedrela results run; fedrela results verify results/mammography --cells 2
 """
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A study, or the folder of all studies.")]
 OneStudy = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.", show_default=False)]
@@ -154,5 +152,4 @@ def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers =
         raise IntegrityError(f"{study}: {wrong} of {plural(cells, 'run')} are not as recorded")
 
 
-for name, command in (("run", run), ("list", list_studies), ("verify", verify)):
-    app.command(name, help=help_text(command.__doc__))(command)
+app = command_group(HELP, run=run, list=list_studies, verify=verify)
