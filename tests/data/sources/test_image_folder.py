@@ -336,6 +336,14 @@ def test_a_picture_like_a_thread_does_not_explode(tmp_path, noise):
     assert image_folder.decode_image(tmp_path / "a.png", 1024, 3).shape == (3, 1024, 1024)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 3)])
+def test_a_picture_is_encoded_and_read_back(tmp_path, noise, shape):
+    pixels = noise(*shape)
+    (tmp_path / "a.png").write_bytes(image_folder.encode_png(pixels))
+    with Image.open(tmp_path / "a.png") as image:
+        assert np.array_equal(np.asarray(image), pixels)
+
+
 def test_a_large_jpeg_keeps_its_picture(tmp_path):
     ramp = np.linspace(0, 255, 640).astype(np.uint8)
     put(tmp_path / "a.jpg", np.repeat(np.tile(ramp, (640, 1))[:, :, None], 3, axis=2), quality=95)

@@ -6,6 +6,7 @@ Images are decoded with Pillow to squares of one size.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -334,6 +335,15 @@ def square(image: Any, size: int, channels: int, where: object) -> NDArray[np.ui
     opaque = image.convert("RGBA") if "transparency" in image.info else image
     fitted = fit(opaque.convert(MODES[channels]), (size, size), Resampling.BILINEAR)
     return np.asarray(fitted).reshape(size, size, channels).transpose(2, 0, 1)
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture, ``(height, width)`` in grey or ``(height, width, 3)`` in colour, as a PNG file."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
 
 
 SPEC = SourceSpec(
