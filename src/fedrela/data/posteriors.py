@@ -21,6 +21,7 @@ from fedrela.data.posterior_tables import ColumnOptions, PosteriorTable, read_cs
 from fedrela.data.sources.file_readers import Npz
 from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.errors import ArgumentError, DataError
+from fedrela.files import array_bytes
 
 NUMBER = re.compile(r"(0*)[0-9]+(\.0*)?")
 ENDINGS = (".csv", ".parquet", ".npz")
@@ -68,18 +69,17 @@ class PosteriorFile:
 
 def encode_columns(columns: Mapping[str, Any], ending: str) -> bytes:
     """Return columns of equal length as the bytes of a ``.csv``, ``.parquet`` or ``.npz`` file."""
-    out = io.BytesIO()
     if ending == ".npz":
-        np.savez(out, allow_pickle=False, **{name: np.asarray(values) for name, values in columns.items()})
-    elif ending == ".parquet":
+        return array_bytes({name: np.asarray(values) for name, values in columns.items()})
+    if ending == ".parquet":
         import pyarrow
         from pyarrow import parquet
 
+        out = io.BytesIO()
         parquet.write_table(pyarrow.table(dict(columns)), out)
-    else:
-        rows = zip(*(map(_csv_field, values) for values in columns.values()), strict=True)
-        out.write("".join(",".join(row) + "\n" for row in [tuple(columns), *rows]).encode())
-    return out.getvalue()
+        return out.getvalue()
+    rows = zip(*(map(_csv_field, values) for values in columns.values()), strict=True)
+    return "".join(",".join(row) + "\n" for row in [tuple(columns), *rows]).encode()
 
 
 def _csv_field(value: Any) -> str:
