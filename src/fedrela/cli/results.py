@@ -82,8 +82,6 @@ def _run_study(
     screen: Console, study: Study, seeds: int | None, only: str, workers: int | str | None, drop: bool
 ) -> int:
     """Run what is left of one study, and return how many runs failed."""
-    from fedrela.experiment import open_executor
-
     failed = 0
     if study.strays and not drop:
         what = f"{plural(study.strays, 'record')} in summary.json: study.toml no longer has such runs"
@@ -92,9 +90,7 @@ def _run_study(
     study.write()
     print_line(screen, printable(f"{study.name}: {_status(study)}"), "bold")
     for grid in grids:
-        engine = grid.cells[0].config.engine
-        opened = open_executor(workers or engine.workers, engine.device)
-        with opened as (executor, _), show_grid(screen, grid) as show:
+        with grid.executor(workers) as (executor, note), show_grid(screen, grid, note) as show:
             for progress in study.run(grid, executor):
                 show(progress)
         if all(cell.name in grid.failures for cell in grid.cells):
