@@ -202,7 +202,7 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
     """Return the view of a result; without the records of its rounds it has no line."""
     accuracy = record["accuracy"]
     shown = {name: accuracy[name] for name in ("overall", "balanced") if name in accuracy} | accuracy.get("groups", {})
-    rows = [(name, percent(value, missing="–")) for name, value in shown.items()]
+    rows = [(name, percent(value)) for name, value in shown.items()]
     moved = "moved labels not reported" if record["moved"] is None else f"{record['moved']:,} labels moved"
     facts = f"{moved}; {record['rounds']:,} rounds"
     line = accuracy_line(records, record.get("headline", "overall"))
