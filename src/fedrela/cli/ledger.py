@@ -24,6 +24,7 @@ from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import encode_columns, read_posteriors
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import digest, digest_file, write_bytes
+from fedrela.runfolder.names import MANIFEST
 from fedrela.text import listed, percent, plural, printable, probability, shown
 
 HELP = """
@@ -335,7 +336,7 @@ def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
 def _why_not(folder: Path, name: str) -> str:
     """Return whose ledger it is if nobody would read an undo, and what to do instead; else an empty string."""
     instead = "fedrela.undo returns the original labels"
-    if (folder.parent / "manifest.json").exists():
+    if (folder.parent / MANIFEST).exists():
         return f"a run folder, where there is nothing to undo; {instead}"
     if not (NODE_LEDGER.fullmatch(name) and NODE_FOLDER.fullmatch(folder.name)):
         return ""

@@ -27,6 +27,7 @@ from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models.runtime import processor
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.names import CONFIG
 from fedrela.text import printable
 
 MOST_NAMED = 3  # keys that a message about another configuration names
@@ -90,9 +91,7 @@ def check_same_config(folder: RunFolder, config: Config) -> None:
     """Raise if the run in a folder has a different configuration, and name the differences."""
     if folder.manifest["config_sha256"] == config_sha256(config):
         return
-    stored, given = (
-        dict(leaves(tomllib.loads(text))) for text in (folder.read("config.toml").decode(), run_toml(config))
-    )
+    stored, given = (dict(leaves(tomllib.loads(text))) for text in (folder.read(CONFIG).decode(), run_toml(config)))
     found = [
         f"{key} is {given.get(key, 'left out')}, there {stored.get(key, 'left out')}"
         for key in dict.fromkeys([*given, *stored])

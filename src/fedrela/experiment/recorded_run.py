@@ -26,7 +26,7 @@ from fedrela.files import array_bytes, read_plain
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.json_records import writing
-from fedrela.runfolder.names import LIMIT
+from fedrela.runfolder.names import GALLERY, LIMIT, RELABELLING
 from fedrela.streams import stream
 
 
@@ -87,9 +87,9 @@ class RecordedRun:
         hidden: dict[str, Any] = {"moved": None} if run.executor.remote_clients else {}
         if run.problem.private:  # what the nodes have is unknown here
             hidden |= {"before": [], "after": [], "counts": []}
-        folder.write_json("relabelling.json", found | hidden)
+        folder.write_json(RELABELLING, found | hidden)
         if self.gallery:
-            folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery, run.plan.seed))
+            folder.write(GALLERY, gallery_bytes(run.problem, ledgers, self.gallery, run.plan.seed))
         result = self._result()
         folder.finish(result)
         return Result(folder.path, result)

@@ -16,6 +16,7 @@ from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Layout, LayoutEntry
 from fedrela.records import lost_updates
 from fedrela.runfolder import RunFolder, RunStatus
+from fedrela.runfolder.names import RESULT
 from fedrela.text import percent
 
 WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
@@ -54,7 +55,7 @@ class Result:
         run_folder = RunFolder.open(folder)
         if run_folder.status is not RunStatus.DONE:
             raise DataError(f"{folder}: {run_folder.status_text}; resume it first")
-        return cls(run_folder.path, run_folder.read_json("result.json"))
+        return cls(run_folder.path, run_folder.read_json(RESULT))
 
     @property
     def accuracy(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from fedrela.report.sweep_page import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import json_file
+from fedrela.runfolder.names import RESULT
 from fedrela.text import duration, limited, plural
 
 MOST_ROWS = 200
@@ -89,7 +90,7 @@ def heading(summary: Summary) -> str:
 def _samples(folder: GridFolder) -> Section:
     """Return the gallery of the first finished run with FedReLa."""
     for cell in folder.cells:
-        if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / "result.json").exists():
+        if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / RESULT).exists():
             said = Text(f"From {limited(cell['baseline'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
             return Section("samples", SAMPLES, [said, *gallery(RunData(folder.run_folder(cell)))])
     return Section("samples", SAMPLES, [])
