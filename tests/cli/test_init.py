@@ -13,11 +13,7 @@ from fedrela.data.sources import load
 from fedrela.experiment import Comparison, Result, Sweep
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def shorten(path: Path) -> None:
