@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,13 @@ Kinds = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]  # kind -> require
 def first(wrong: NDArray[np.bool_]) -> int | None:
     """Return the first index at which something is wrong, or None."""
     return int(np.argmax(wrong)) if wrong.any() else None
+
+
+def repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name, times in Counter(names).items() if times > 1)
 
 
 def check_labels(labels: ArrayLike, num_classes: int | None = None) -> NDArray[np.int64]:
