@@ -25,8 +25,8 @@ from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.files import digest
 from fedrela.options import options_of
 from fedrela.plugin.policy import POLICY, Policy, named_file
+from fedrela.plugin.received_model import Scorer
 from fedrela.plugin.rows import reorder
-from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import OWN_NAME, LabelStore
 from fedrela.streams import stream

@@ -9,8 +9,8 @@ import numpy as np
 
 from fedrela.arms import arm_label
 from fedrela.plots.comparisons import Summary, value_text
+from fedrela.plots.folders import GridData, RunData
 from fedrela.plots.rounds import SPANS
-from fedrela.plots.runs import GridData, RunData
 from fedrela.report.compare_page import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
 from fedrela.report.reproduction_page import remarks, reproduce_page, reproduce_tables, reproduce_values
