@@ -27,7 +27,7 @@ from fedrela.cli.terminal import (
 from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
 from fedrela.data.sources import SOURCES
-from fedrela.records import PROTOCOLS
+from fedrela.records import GROUP_PROTOCOLS
 from fedrela.text import plural, printable
 
 MOST_CLASSES = 20
@@ -48,7 +48,7 @@ Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw clients
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the picture of an earlier call.")]
 Protocol = Annotated[
     str | None,
-    typer.Option(metavar="|".join(PROTOCOLS), help="How classes are grouped.", show_default="as configured"),
+    typer.Option(metavar="|".join(GROUP_PROTOCOLS), help="How classes are grouped.", show_default="as configured"),
 ]
 
 
@@ -95,7 +95,7 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     from fedrela.report import check_picture_path, heterogeneity_facts, write_plot
 
     if protocol is not None:
-        check_choice("--protocol", protocol, PROTOCOLS)
+        check_choice("--protocol", protocol, GROUP_PROTOCOLS)
     if picture is not None:
         refuse_existing([picture], force, ", --picture chooses another name")
         check_picture_path(picture, overwrite=True)

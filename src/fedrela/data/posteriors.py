@@ -111,13 +111,13 @@ def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
             raise ArgumentError(f"{path}: {name} is for .csv and .parquet files; an .npz has named arrays")
         return _read_npz(path)
     table = (read_csv if kind == ".csv" else read_parquet)(path, ColumnOptions(**options))
-    names, written = table.layout.class_names, _written(table)
+    names, written = table.roles.class_names, _written(table)
     return PosteriorFile(path, table.posterior, table.labels, names, None, None, table.ids, written, table.lines)
 
 
 def _written(table: PosteriorTable) -> tuple[Any, ...]:
     """Return the label of every class as the table writes it first; without one, in the form of the others."""
-    names, cells = table.layout.class_names, table.label_cells
+    names, cells = table.roles.class_names, table.label_cells
     numbers = list(names) if table.names_as_labels else list(map(str, range(len(names))))
     first = dict(zip(reversed(table.labels.tolist()), reversed(cells), strict=True))
     return tuple(first[c] if c in first else _in_form(name, cells) for c, name in enumerate(numbers))

@@ -65,7 +65,7 @@ def encode_labels(
         return codes.astype(np.int64), check_class_names([str(value) for value in classes], where)
     names = check_class_names([str(name) for name in class_names], where)
     if _without_objects(values, where).dtype.kind in "iubf":
-        return check_labels(plain, len(names), where), names
+        return check_codes(plain, len(names), where), names
     position = {name: c for c, name in enumerate(names)}
     texts = [str(value) for value in plain]
     for i, text in enumerate(texts):
@@ -74,7 +74,7 @@ def encode_labels(
     return np.array([position[text] for text in texts], np.int64), names
 
 
-def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
+def check_codes(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
     """Return integer labels as int64 if all are in 0 .. C - 1; the error names the first that is not.
 
     Without class names C is unknown and at most the number of samples: a single wrong label must not create a class,
