@@ -174,7 +174,8 @@ def _check_bytes(path: Path, ledger: Ledger, findings: list[str]) -> None:
         return
     if path.suffix == ".json":
         raise IntegrityError(f"{path}: expected the bytes that its ledger writes, got others: it was changed")
-    findings.append(f"{path.name}: not the bytes that we write: changed, or packed by another version of zlib")
+    what = "not the bytes that fedrela writes: it was changed, or compressed by another version of zlib"
+    findings.append(f"{path.name}: {what}")
 
 
 def _check_files(log: AuditLog, entry: Entry, findings: list[str], output: bool) -> None:

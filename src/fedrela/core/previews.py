@@ -209,5 +209,6 @@ def _warnings(
         changed, usual = percent(share, 0), percent(USUAL_SHARE, 0)
         warnings.append(f"at tau {tau:g} {changed} of the labels would change, more than usual ({usual})")
     if (capped := total > max_fraction * n).any():
-        warnings.append(f"at tau {taus[capped.argmax()]:g} max_fraction {max_fraction:g} is expected to bind")
+        tau = taus[capped.argmax()]
+        warnings.append(f"at tau {tau:g}, more labels are expected to move than max_fraction {max_fraction:g} allows")
     return tuple(warnings)

@@ -45,7 +45,7 @@ def check_clients(samples: int, clients: int, min_size: int) -> int:
     if min_size * clients > samples:
         required = f"{clients} clients with {min_size} samples each need {min_size * clients}"
         key, advice = ("min_size", "min_size or clients") if min_size > 1 else ("clients", "clients")
-        raise ArgumentError(f"{required}, there are {samples}; lower {advice}", argument=key)
+        raise ArgumentError(f"{required}, but there are only {samples}; lower {advice}", argument=key)
     return clients
 
 

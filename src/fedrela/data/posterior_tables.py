@@ -269,7 +269,7 @@ def _check_names(roles: ColumnRoles) -> None:
         if not name:
             what = f"a column without a name; {HELP}"
         elif name in seen:
-            what = f"class {name!r} again, as in column {seen[name] + 1}; class names must differ"
+            what = f"class {name!r} is already column {seen[name] + 1}"
         elif is_number(name) and 0 < float(name) < 1:
             what = f"{name!r} as a class name looks like a probability; expected a header, or numbers only"
         if what:
@@ -281,8 +281,8 @@ def _check_ids(roles: ColumnRoles, ids: tuple[str, ...], lines: Sequence[int | N
     seen: set[str] = set()
     for row, name in enumerate(ids):
         if not name or name in seen:
-            what = f"id {shown(name)} again" if name else "an empty id"
-            raise roles.error(lines[row], roles.id or 0, f"{what}; ids must differ; --ignore leaves the column out")
+            what = f"duplicate id {shown(name)}" if name else "an empty id"
+            raise roles.error(lines[row], roles.id or 0, f"{what}; --ignore leaves the column out")
         seen.add(name)
 
 
@@ -362,8 +362,9 @@ def _refuse_stray_columns(table: PosteriorTable) -> None:
         stray.append(worst)
         sums = Q[:, left].sum(axis=1)
     if stray and _sum_to_1(sums) and np.abs(Q[:, stray]).max() > _rounding_error(Q):
-        columns, them = listed([shown(names[c]) for c in sorted(stray)]), "it" if len(stray) == 1 else "them"
-        what = f"no probability of a class in {columns}: rows sum to 1 without {them}; {HELP}"
+        columns, is_one = listed([shown(names[c]) for c in sorted(stray)]), len(stray) == 1
+        what = f"{columns} {'is not a class probability' if is_one else 'are not class probabilities'}"
+        what += f": the rows already sum to 1 without {'it' if is_one else 'them'}; {HELP}"
         raise roles.error(roles.line, roles.columns[min(stray)], what)
 
 

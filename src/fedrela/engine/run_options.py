@@ -60,8 +60,8 @@ def check_norm_limit(value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and (value == 0 or 1 <= value < math.inf):
         return float(value)
-    reason = "since half of all updates are above the median"
-    raise ArgumentError(f"expected 0 (off) or a number >= 1, {reason}, got {shown(value)}")
+    reason = "half of all updates lie above the median"
+    raise ArgumentError(f"expected 0 (off) or a number >= 1, got {shown(value)}: {reason}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,10 +130,20 @@ def check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) 
         if key == "code":
             check_code(path, wanted[key], as_stored.get(key, {}))
         elif wanted[key] != as_stored.get(key):
-            advice = "continuing requires the same, also of your own model or algorithm"
             if key == "packages":
-                names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
-                now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)
-                then = ", ".join(f"{name} {wanted[key][name]}" for name in names)
-                raise IntegrityError(f"{path}: {now}, but the run started with {then}; install the same to continue")
+                now, then = _different_versions(as_stored.get(key, {}), wanted[key])
+                what = f"this environment has {now}, but the run started with {then}"
+                raise IntegrityError(f"{path}: {what}; install the same to continue")
+            advice = "to continue, give the same one, your own model or algorithm included"
             raise IntegrityError(f"{path}: {key} differs from what the run started with; {advice}")
+
+
+def _different_versions(*packages: Mapping[str, str]) -> list[str]:
+    """Return in words, for each of two environments, the versions in which they differ.
+
+    >>> _different_versions({"numpy": "2", "torch": "8"}, {"numpy": "1", "torch": "8", "mine": "3"})
+    ['numpy 2, no mine', 'numpy 1, mine 3']
+    """
+    one, other = packages
+    names = [name for name in {**other, **one} if one.get(name) != other.get(name)]
+    return [", ".join(f"{name} {has[name]}" if name in has else f"no {name}" for name in names) for has in packages]

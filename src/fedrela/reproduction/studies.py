@@ -143,7 +143,7 @@ class Study:
 
     @property
     def strays(self) -> int:
-        """The number of records in ``summary.json`` of runs that ``study.toml`` does not have, and `write` drops."""
+        """How many records in ``summary.json`` belong to runs that ``study.toml`` no longer has; `write` drops them."""
         return len(self.summary()["cells"]) - len(self.records) if self._written else 0
 
     @property

@@ -190,10 +190,10 @@ def list_files(root: Path, train_list: str, test_list: str) -> Listing:
     for number, (_, label) in enumerate(test, 1):
         if label >= classes:
             where = f"{root / test_list}: image {number}"
-            raise DataError(f"{where}: label {label}, but training labels end at {classes - 1}")
+            raise DataError(f"{where}: label {label}, but the largest training label is {classes - 1}")
     absent = set(range(classes)) - {label for _, label in train}
     if absent:
-        what = f"no image of class {min(absent)}, but of class {classes - 1}"
+        what = f"class {min(absent)} has no image, but class {classes - 1} has"
         raise DataError(f"{root / train_list}: {what}; labels must be 0 to C - 1")
     return Listing(train, test, _names_of(train, classes))
 
