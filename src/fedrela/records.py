@@ -169,7 +169,7 @@ class RunManifest(PlainRecord):
         return super().from_record({**record, "code": record.get("code", {})})
 
 
-PROTOCOLS = ("counts", "fedloge", "fedrela-release")  # how classes are grouped: `fedrela.metrics.evaluation_groups`
+GROUP_PROTOCOLS = ("counts", "fedloge", "fedrela-release")  # of grouping classes: `fedrela.metrics.evaluation_groups`
 
 
 def first_round(start: float, rounds: int) -> int:

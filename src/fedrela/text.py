@@ -110,13 +110,13 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
-def percent(share: float | None, digits: int = 1, missing: str = "-") -> str:
-    """Return a share in per cent, or `missing` if there is none.
+def percent(share: float | None, digits: int = 1) -> str:
+    """Return a share in per cent, or "-" if there is none.
 
     >>> percent(0.8764), percent(None)
     ('87.6 %', '-')
     """
-    return missing if share is None else f"{100 * share:.{digits}f} %"
+    return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def stated_number(text: str) -> float | int | None:
@@ -142,14 +142,14 @@ def probability(value: float) -> str:
     return f"{value:.0e}" if 0 < value < 0.001 else f"{value:.3f}"
 
 
-def points(difference: float | None, digits: int = 1, missing: str = "-") -> str:
-    """Return a difference of two shares in percentage points, with its sign, or `missing` if there is none.
+def points(difference: float | None, digits: int = 1) -> str:
+    """Return a difference of two shares in percentage points, with its sign, or "-" if there is none.
 
     >>> points(0.125), points(-0.1), points(0.0), points(None)
     ('+12.5', '-10.0', '0.0', '-')
     """
     if difference is None:
-        return missing
+        return "-"
     change = round(100 * difference, digits)
     return f"{change:+.{digits}f}" if change else f"{0:.{digits}f}"
 

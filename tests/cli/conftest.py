@@ -32,6 +32,12 @@ class Outcome:
 
 
 @pytest.fixture
+def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a test work in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
 def run(monkeypatch, capsys) -> Callable[..., Outcome]:
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["fedrela", *map(str, arguments)])

@@ -23,11 +23,7 @@ from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def write(name="clinic.toml", **tables):

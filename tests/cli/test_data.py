@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedrela.cli.data import PROTOCOLS
+from fedrela.cli.data import GROUP_PROTOCOLS
 from fedrela.data.sources import SOURCES
 from fedrela.experiment.build import build_data, groups_of
 from fedrela.experiment.load import load_config
@@ -142,12 +142,12 @@ def test_show_cuts_long_tables_and_says_so(run, tmp_path):
 
 
 def test_protocols_are_those_of_the_metrics(run, tmp_path):
-    assert PROTOCOLS == group_metrics.PROTOCOLS
+    assert GROUP_PROTOCOLS == group_metrics.GROUP_PROTOCOLS
     path = configuration(
         tmp_path, DIGITS.replace("step", "long_tail").replace("ratio = 20, minority = [0, 1, 2]", "factor = 20")
     )
     federation = build_data(load_config(path))
-    for protocol in PROTOCOLS:
+    for protocol in GROUP_PROTOCOLS:
         sizes = groups_of(federation, protocol).sizes
         out = run("data", "show", path, "--protocol", protocol).out
         assert "groups: head {head} class".format(**sizes) in out

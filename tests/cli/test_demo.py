@@ -14,11 +14,7 @@ from fedrela.experiment.comparison import Comparison
 from helpers.small_runs import small
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def test_re_labelling_helps_the_rare_digits(run):

@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedrela.cli.init import Kind, grey_png
+from fedrela.cli.init import Kind
 from fedrela.data.sources import load
 from fedrela.experiment import Comparison, Result, Sweep
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def shorten(path: Path) -> None:
@@ -87,12 +83,3 @@ def test_a_name_that_is_no_configuration_gets_one_line(run, name):
     done = run("init", name)
     assert done.code == 2
     assert "ends in .toml" in done.line()
-
-
-def test_an_image_is_read_back(tmp_path):
-    from PIL import Image
-
-    pixels = bytes(range(6))
-    (tmp_path / "a.png").write_bytes(grey_png(pixels, 2, 3))
-    with Image.open(tmp_path / "a.png") as image:
-        assert (image.size, image.tobytes()) == ((3, 2), pixels)

@@ -470,4 +470,7 @@ def test_the_ledger_of_a_run_folder_has_no_log(run, made, tmp_path):
     assert "not the bytes" not in run("ledger", "verify", packed).out
     with zipfile.ZipFile(packed, "a") as archive:
         archive.comment = b" "
-    assert "client-000000.npz: not the bytes that we write: changed, or" in run("ledger", "verify", packed).out
+    assert (
+        "client-000000.npz: not the bytes that fedrela writes: it was changed, or"
+        in run("ledger", "verify", packed).out
+    )

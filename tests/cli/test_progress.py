@@ -259,7 +259,8 @@ def test_what_fails_is_told_when_it_fails_and_left_to_the_caller(tmp_path):
 def test_names_are_made_inert(tmp_path, terminal):
     grid, out = grid_of(tmp_path), screen(terminal)
     object.__setattr__(grid.tasks[-1], "baseline", "[bold]\x1b[31m" + "x" * 80)
-    with show_grid(out, grid) as show:
+    with show_grid(out, grid, "runs in one process") as show:
         show(at(grid, -1, 6))
+    assert "note: runs in one process" in out.file.getvalue()
     assert "[bold]\\x1b[31mxxx" in out.file.getvalue()
     assert "\x1b[31m" not in out.file.getvalue()

@@ -382,9 +382,9 @@ def test_parquet_without_pyarrow_says_what_to_install(run, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ((), 3, ":1:2: no probability of a class in 'age': rows sum to 1 without it; --ignore leaves a column out"),
+        ((), 3, ":1:2: 'age' is not a class probability: the rows already sum to 1 without it; --ignore leaves"),
         (("--ignore", "agee"), 2, "has no column 'agee'; nearest: 'age'"),
-        (("--id", "age"), 3, ":3:2: id '61' again; ids must differ"),
+        (("--id", "age"), 3, ":3:2: duplicate id '61'"),
         (("--classes", "healthy,healthy"), 2, "--classes: expected distinct names, separated by commas"),
         (("--classes", "healthy,flue"), 2, "has no column 'flue'; nearest: 'flu'"),
         (("--prefix", "p_"), 2, "prefix: "),

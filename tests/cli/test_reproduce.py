@@ -15,11 +15,7 @@ from fedrela.reproduction.paper_table import NAMES, paper_table
 from fedrela.runfolder.grids import GridFolder
 
 torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 
 
 def test_from_a_label_to_a_report(run):

@@ -18,13 +18,9 @@ from fedrela.reproduction.studies import Study
 from helpers.small_runs import small
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 ROOT = Path(__file__).parents[2]
 ARMS = ["baseline", "fedrela"]
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write(name="one", **tables) -> Path:

@@ -155,7 +155,7 @@ def test_other_versions_are_named(run, tmp_path, monkeypatch):
     done = run("resume", folder)
     assert done.code == 4
     then = ", ".join(f"{name} {version(name)}" for name in ("fedrela", "numpy", "torch"))
-    assert "fedrela 7 is here, numpy 9.9 is here, torch 8 is here, but the run started with" in done.err
+    assert "this environment has fedrela 7, numpy 9.9, torch 8, but the run started with" in done.err
     assert f"started with {then}; install the same to continue" in done.err
 
 

@@ -23,12 +23,8 @@ from fedrela.runfolder import RunFolder
 from helpers.small_runs import bytes_of, small
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 LONG = small(train={"rounds": 80, "epochs": 1}, relabel={"start": 0.8, "tau": 0.2}, engine={"checkpoint_every": 5})
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write(table, name="small.toml") -> Path:

@@ -16,13 +16,9 @@ from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small
 
 torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("in_tmp_path")
 TAUS = {"relabel.tau": [0.1, 0.4]}
 QUICK = {"train": {"rounds": 2, "epochs": 1}, "relabel": {"start": 2}}
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def write(name="small.toml", **tables) -> Path:

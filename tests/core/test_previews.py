@@ -123,7 +123,7 @@ def test_one_class_only_is_warned_of():
 
 def test_a_cap_that_will_bind_is_said():
     table = fedrela.preview(CASE.Q, CASE.y, max_fraction=0.02)
-    assert any("max_fraction 0.02 is expected to bind" in text for text in table.warnings)
+    assert any("expected to move than max_fraction 0.02 allows" in text for text in table.warnings)
 
 
 def test_text():
@@ -157,7 +157,7 @@ def test_the_text_word_for_word():
         "   tau  moves   share       ->1",
         " 0.400    0.9  18.1 %       0.9",
         "the model's first choice is the label for 100.0 % of the samples",
-        "warning: at tau 0.4 max_fraction 0.1 is expected to bind",
+        "warning: at tau 0.4, more labels are expected to move than max_fraction 0.1 allows",
     ]
 
 

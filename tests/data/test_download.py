@@ -197,7 +197,7 @@ def test_wrong_checksum(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (answers.whole(DATA + b"x"), "expected 102400 bytes, as published, the server offers 102401"),
+        (answers.whole(DATA + b"x"), "expected 102400 bytes, but the server offers 102401"),
         (answers.without_length(DATA + b"x"), "sent more than the published 102400 bytes"),
         (answers.whole(b"<html>please log in</html>"), "the server offers 26"),
     ],

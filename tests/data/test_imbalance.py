@@ -218,7 +218,7 @@ FAULTS = [
     (
         lambda: subsample([0, 0, 1], [1, 2], seed=1),
         DataError,
-        "class 1 has 1 samples, 2 were requested; lower `largest`",
+        "class 1 has 1 samples, but 2 were requested; lower `largest`",
     ),
     (lambda: subsample([0, 2], [1, 1], seed=1), DataError, "labels: expected classes 0 to 1, got 2 at index 1"),
     (lambda: subsample([0, -1], [1, 1], seed=1), DataError, "labels: classes count from 0, got -1 at index 1"),

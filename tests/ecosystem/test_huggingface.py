@@ -16,7 +16,7 @@ WRITE = """
 import json, sys
 from pathlib import Path
 import datasets, numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 from fedrela.data.sources import load
 from fedrela.errors import ArgumentError, DataError
 from fedrela.experiment import run
@@ -61,7 +61,8 @@ refused.append([whole.y_train.tolist() == labels.tolist(), len(whole.y_test)])
 try:
     load(name, folder / "table", partitioner="iid")
 except ArgumentError as error:
-    same = (two.x_test[3] == np.moveaxis(np.asarray(pictures[3].resize((8, 8))), 2, 0)).all().item()
+    centre = ImageOps.fit(pictures[3], (8, 8), Image.Resampling.BILINEAR)
+    same = (two.x_test[3] == np.moveaxis(np.asarray(centre), 2, 0)).all().item()
     print(json.dumps([one.class_names, one.feature_names, len(one.y_train), two.x_train.shape, two.x_test.shape, same,
         result.rounds, str(error), *refused]))
 """
@@ -91,6 +92,12 @@ def test_without_the_package_one_line_says_so(tmp_path):
         pytest.skip("datasets is installed")
     with pytest.raises(ArgumentError, match=r"^datasets: is not installed; run `pip install datasets`$"):
         load(NAME, tmp_path)
+
+
+@pytest.mark.parametrize(("wrong", "message"), [({"channels": 2}, "channels: expected 1"), ({"size": 0}, "size: ")])
+def test_a_size_or_number_of_channels_that_no_image_has(tmp_path, wrong, message):
+    with pytest.raises(ArgumentError, match=f"^{message}"):
+        load(NAME, tmp_path, **wrong)
 
 
 @pytest.fixture(autouse=True)

@@ -257,7 +257,7 @@ def test_an_array_of_objects_is_refused():
 
 def test_workers_read_shared_arrays(tmp_path):
     arrays = {"mapped": on_disk(tmp_path)[2:5], "memory": np.arange(5.0)}
-    memory = SharedMemory(tmp_path)
+    memory = SharedMemory()
     handles = {name: memory.share(array) for name, array in arrays.items()}
     with Pool(2) as pool:
         pool.load(toy_work.Work(toy_work.read, handles))

@@ -13,7 +13,7 @@ from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.experiment.comparison import Compare, Comparison, base_digest, compare
 from fedrela.experiment.load import load_config, parse_config
-from fedrela.plots.runs import GridData
+from fedrela.plots.folders import GridData
 from fedrela.report.compare_page import compare_page, compare_table
 from fedrela.runfolder.grids import GridFolder
 from helpers.small_runs import small

@@ -253,3 +253,14 @@ def test_another_grid_in_the_folder_is_left_alone(tmp_path):
     grid_of(tmp_path / "a", cells_of()).begin()
     with pytest.raises(ArgumentError, match="contains a compare of another configuration; choose another folder or"):
         grid_of(tmp_path / "a", cells_of(), base="c").begin()
+
+
+def test_where_no_process_can_be_had_it_runs_in_this_one_and_says_so(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("fedrela.engine.executors.forkserver.start", refuse)
+    grid = grid_of(tmp_path / "grid", cells_of(chosen=["baseline"]))
+    with pytest.warns(UserWarning, match=r"grid: runs in one process, since no others can be started: workers: "):
+        grid.complete(workers=2)
+    assert grid.finished() == 1

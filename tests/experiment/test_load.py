@@ -20,7 +20,7 @@ from fedrela.experiment.schema.compare import CompareConfig
 from fedrela.experiment.schema.config_table import ConfigTable, comments_of
 from fedrela.experiment.toml.reader import LARGEST_FILE
 from fedrela.options import Options
-from fedrela.records import PROTOCOLS
+from fedrela.records import GROUP_PROTOCOLS
 from helpers.valid_files import EXAMPLE, IMBALANCES, PARTITIONS
 
 
@@ -106,7 +106,7 @@ def test_the_largest_numbers():
         Config(seed=2**63)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", GROUP_PROTOCOLS)
 def test_a_protocol_goes_with_a_long_tail_and_with_natural_data(protocol):
     for imbalance in ({"kind": "long_tail", "factor": 2}, {"kind": "natural"}):
         assert parse_config({"data": {"protocol": protocol, "imbalance": imbalance}}).data.protocol == protocol

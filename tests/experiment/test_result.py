@@ -139,5 +139,5 @@ def test_a_group_without_classes_and_moves_that_nobody_tells(done):
     record["accuracy"]["groups"] = {"<i>": None}
     record["moved"] = None
     root = view(Result(Path("gone"), record))
-    assert {row[0].text: row[1].text for row in root.iter("tr")}["<i>"] == "–"
+    assert {row[0].text: row[1].text for row in root.iter("tr")}["<i>"] == "-"
     assert "moved labels not reported; 6 rounds" in "".join(root.itertext())

@@ -18,6 +18,7 @@ import pytest
 from fedrela.errors import BusyError, DataError
 from fedrela.files import (
     NewArrayFile,
+    array_bytes,
     digest,
     hold_lock,
     is_locked,
@@ -194,6 +195,19 @@ def test_arrays_are_read_within_a_limit():
     said = rf"^not an \.npz file: ValueError: unpacks to {size} bytes, more than {size - 1}$"
     with pytest.raises(ValueError, match=said):
         read_arrays(data.getvalue(), size - 1)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_arrays_as_bytes(compressed):
+    arrays, save = {"a": np.zeros(1000), "b": np.array(["x"])}, np.savez_compressed if compressed else np.savez
+    data, expected = array_bytes(arrays, compressed=compressed), io.BytesIO()
+    save(expected, **arrays)
+    assert data == expected.getvalue()
+    assert (len(data) < 8000) == compressed
+    assert read_arrays(data, 1 << 20)["b"].tolist() == ["x"]
+    assert array_bytes(arrays) == array_bytes(arrays, compressed=False)
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        array_bytes({"a": np.array([None], object)}, compressed=compressed)
 
 
 def test_pickled_arrays_are_not_read():

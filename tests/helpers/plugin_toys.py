@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from fedrela.core import Ledger
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy
-from fedrela.plugin.scorer import Scorer as RowScorer
+from fedrela.plugin.received_model import Scorer as RowScorer
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import LabelStore
 

@@ -33,15 +33,13 @@ def private_grid(folder: Path, state: Path, **more: Any) -> tuple[Config, InProc
     return config, grid
 
 
-def federate_privately(
-    config: Config, tmp_path: Path, name: str = "private", **more: Any
-) -> tuple[Result, InProcessGrid]:
+def federate_privately(config: Config, tmp_path: Path, **more: Any) -> tuple[Result, InProcessGrid]:
     """Split a configuration and carry it out with private nodes in this process."""
-    folder = tmp_path / f"{name}-split"
+    folder = tmp_path / "private-split"
     split(config, folder)
-    there, grid = private_grid(folder, tmp_path / f"{name}-states", **more)
+    there, grid = private_grid(folder, tmp_path / "private-states", **more)
     data = folder / "server" / "server.toml"
-    return serve(there, grid, out=tmp_path / name, experiment="trial", timeout=1.0, private=True, data=data), grid
+    return serve(there, grid, out=tmp_path / "private", experiment="trial", timeout=1.0, private=True, data=data), grid
 
 
 def node_of(folder: Path, name: str) -> FlowerClient:

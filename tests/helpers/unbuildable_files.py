@@ -21,10 +21,10 @@ kind = "step"; ratio = 2; order = «[1, 0]       | .order: expected each class i
 kind = "long_tail"; factor = 2; order = «[0]    | .order: expected each class id from 0 to 9 once, got [0]
 order = «[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]; kind = "long_tail"; factor = 2 | .order: expected each class id from 0 to 9
 kind = "step"; ratio = 1e6                      | : class 5 would keep none of its 146 samples
-kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, 5000 were requested; lower `largest`
+kind = "long_tail"; factor = 2; largest = 5000  | : class 0 has 142 samples, but 5000 were requested; lower `largest`
 """,
     "data.partition": """
-clients = 10; alpha = 1; min_size = «500        | .min_size: 10 clients with 500 samples each need 5000, there are 1438
+clients = 10; alpha = 1; min_size = «500 | .min_size: 10 clients with 500 samples each need 5000, but there are only
 clients = 200; alpha = 1                        | .min_size: 200 clients with 10 samples each need 2000
 kind = "iid"; clients = «100000                 | .clients: 100000 clients with 1 samples each need 100000
 kind = "iid"; min_size = «1000000000; clients = 1000000 | .min_size: 1000000 clients with 1000000000 samples each
@@ -60,7 +60,7 @@ WHOLE = {
     "more clients than samples": (
         'data.source = "csv"\ndata.root = "table.csv"\ndata.options.client = "hospital"\n'
         '[data.partition]\nkind = "natural"\nclients = «999',
-        "data.partition.clients: 999 clients need 999 samples, there are 32",
+        "data.partition.clients: 999 clients need 999 samples, but there are only 32",
     ),
     "layout": (
         '[data]\nsource = "npz"\nroot = "own.npz"\noptions = { layout = «"chw" }',

@@ -201,9 +201,9 @@ deadline = «-1                        | deadline: expected a number >= 0, got -
 deadline = «inf                       | deadline: expected a number >= 0, got inf
 deadline = «"30s"                     | deadline: expected a number >= 0, got '30s'
 deadline = «00:00:30                  | deadline: expected a number >= 0, got a date or time
-norm_limit = «-50                     | norm_limit: expected 0 (off) or a number >= 1, since half
-norm_limit = «0.5                     | norm_limit: expected 0 (off) or a number >= 1, since half of all
-norm_limit = «true                    | norm_limit: expected 0 (off) or a number >= 1, since half
+norm_limit = «-50                     | norm_limit: expected 0 (off) or a number >= 1, got -50
+norm_limit = «0.5                     | norm_limit: expected 0 (off) or a number >= 1, got 0.5
+norm_limit = «true                    | norm_limit: expected 0 (off) or a number >= 1, got true
 give_up = «0                          | give_up: expected an integer from 1 to 1000000, got 0
 give_up = «-1                         | give_up: expected an integer from 1 to 1000000, got -1
 give_up = «"never"                    | give_up: expected an integer from 1 to 1000000, got 'never'

@@ -19,7 +19,7 @@ from fedrela.experiment import compare, run, sweep
 from fedrela.metrics.groups import Groups, evaluation_groups
 from fedrela.plots.classes import heat_map
 from fedrela.plots.clients import client_rows
-from fedrela.plots.runs import RunData
+from fedrela.plots.folders import RunData
 from fedrela.plots.style import COLUMN, PAGE, new_figure
 from fedrela.runfolder import RunFolder
 from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, printed_threshold
@@ -325,7 +325,7 @@ def test_a_gallery_that_unpacks_to_too_much_and_a_ledger_that_is_a_pipe_are_refu
     assert record.gallery is not None
     client = next(iter(record.ledgers))
     assert len(record.moves_of(client)[0])
-    monkeypatch.setattr("fedrela.plots.runs.LIMIT", folder.path.joinpath("gallery.npz").stat().st_size // 2)
+    monkeypatch.setattr("fedrela.plots.folders.LIMIT", folder.path.joinpath("gallery.npz").stat().st_size // 2)
     with pytest.raises(IntegrityError, match=r"gallery\.npz: is damaged$"):
         assert RunData(folder).gallery
     os.mkfifo(tmp_path / "pipe.json")

@@ -162,17 +162,17 @@ class Rounded(nn.Module):
         (
             Scorer(),
             {"outputs": "probabilities"},
-            r"model: its outputs for row \d+ are no probabilities: .*; if they are logits, leave out outputs=",
+            r"model: its outputs for row \d+ are not probabilities: .*; if they are logits, leave out outputs=",
         ),
         (
             Scorer(),
             {"data": (X, Y % 2), "outputs": "probabilities", "forward": lambda model, batch: batch[0][:, :1]},
-            r"model: its outputs for row \d+ are no probabilities: smallest -.*, sum 1; if",
+            r"model: its outputs for row \d+ are not probabilities: smallest -.*, sum 1; if",
         ),
         (
             nn.Sequential(Scorer(), nn.Sigmoid()),
             {"outputs": "probabilities"},
-            r"model: its outputs for row \d+ are no probabilities",
+            r"model: its outputs for row \d+ are not probabilities",
         ),
         (NotANumber(), {}, "model: its outputs for row 0 are not finite, although all inputs of the batch are"),
         (nn.Linear(2, 3), {"data": (WITH_NAN, Y)}, "data: row 5: its inputs have NaN or infinity, so .* row 5 are not"),
@@ -232,7 +232,7 @@ def test_rounds_are_counted_from_1(tmp_path):
 
 
 def test_a_model_before_its_first_step_and_other_forms_of_rows(tmp_path):
-    """Outputs that are all 0 are no probabilities; labels may come first; a table is a pair of pandas."""
+    """Outputs that are all 0 are not probabilities; labels may come first; a table is a pair of pandas."""
     zero = nn.Linear(2, 1)
     nn.init.zeros_(zero.weight), nn.init.zeros_(zero.bias)
     assert once(tmp_path / "zero", (X, Y % 2)).before_round(1, zero) is None

@@ -186,7 +186,7 @@ def test_sample_level_privacy_is_warned_of(tmp_path, caplog, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rounds": None}, "rounds: required since start = 0.8 is a share"),
+        ({"rounds": None}, "rounds: required, since start = 0.8 is a share"),
         ({"tau": 5}, "tau: expected a number from 0 to 1"),
         ({"taus": 0.1}, "taus: unknown option; nearest: tau"),
         ({"start": 0}, "start: expected a round >= 1"),

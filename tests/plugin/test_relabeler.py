@@ -255,7 +255,7 @@ def test_wrong_use():
         Relabeler(taw=0.1)
     with pytest.raises(DataError, match="label 'dog' is not one of the classes"):
         Relabeler(Fixed()).fit_resample(CASE.Q, np.full(150, "dog"))
-    with pytest.raises(DataError, match=r"expected one label per row, got .* of one-hot labels give the argmax"):
+    with pytest.raises(DataError, match=r"expected one label per row, got .* for one-hot labels, pass their argmax"):
         Relabeler(JUDGE).fit_resample(X, np.eye(3)[CODES])
     with pytest.raises(ArgumentError, match=r"estimator: expected a classifier with predict_proba, got LinearSVC"):
         Relabeler(LinearSVC()).fit_resample(X, WORDS)

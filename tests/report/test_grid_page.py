@@ -14,7 +14,7 @@ from fedrela.experiment.comparison import compare
 from fedrela.experiment.sweeps import sweep
 from fedrela.metrics.paired import paired
 from fedrela.plots.comparisons import table_gains
-from fedrela.plots.runs import GridData
+from fedrela.plots.folders import GridData
 from fedrela.plots.style import new_figure
 from fedrela.plots.svg import describe_lines
 from fedrela.report.compare_page import meaning, verdicts

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 
 from fedrela.cli.terminal import console, print_error, print_line, print_report_table
 from fedrela.experiment import run as run_experiment
-from fedrela.plots.runs import GridData
+from fedrela.plots.folders import GridData
 from fedrela.report.grid_page import KINDS, all_tables, heading, summary_page
 from fedrela.report.page import render
 from fedrela.report.run_page import run_page

@@ -14,7 +14,7 @@ from fedrela.data.sources import from_arrays
 from fedrela.errors import DataError, IntegrityError
 from fedrela.experiment import begin
 from fedrela.experiment import run as run_experiment
-from fedrela.plots.runs import RunData
+from fedrela.plots.folders import RunData
 from fedrela.plots.style import new_figure
 from fedrela.records import RoundRecord
 from fedrela.report.page import Page, Pictures, Table, Text, render

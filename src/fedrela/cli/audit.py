@@ -11,17 +11,16 @@ import typer
 from numpy.typing import NDArray
 
 from fedrela import __version__, core
-from fedrela.cli.posterior_options import File, Forbid, allowed_moves, read_file, reading_flags, take_reading
-from fedrela.cli.relabel import FORCE, OUT, Taus, flags, named, parsed
+from fedrela.cli.posterior_options import File, Forbid, read_file, reading_flags, take_reading
+from fedrela.cli.relabel import FORCE, OUT, Taus, expected_moves, flags, parsed, rules_of
 from fedrela.cli.terminal import console, print_line, refuse_existing
-from fedrela.core.relabel_options import PreviewKeywords, show_keywords
+from fedrela.core.relabel_options import PreviewKeywords, RelabelOptions, show_keywords
 from fedrela.data.posteriors import PosteriorFile
 from fedrela.data.sources.image_folder import SUFFIXES, check_files, decode_image, quiet_about_size
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import digest_file, safe_path, write_bytes
 from fedrela.text import percent, printable
 
-DEFAULT_TAU = 0.05
 SIDE = 96  # pixels of a thumbnail
 Images = Annotated[
     Path | None,
@@ -56,17 +55,14 @@ def audit(
     by you alone. No label is changed; fedrela relabel with the same options does that.
     """
     taus, reading = tau or core.TAUS, take_reading(flags)
-    keywords = parsed(flags)
-    for each in taus:
-        parsed({"tau": each})
+    keywords = parsed(flags, taus)
     path = (file.parent if out is None else out) / f"{file.stem}.audit.html"
     refuse_existing([path], force, ", --out chooses another folder")
     if images is not None and not images.is_dir():
         raise ArgumentError(f"expected a folder, got {images}", argument="--images")
     data = read_file(file, reading)
-    allowed = allowed_moves(data, forbid)
-    at = 0 if tau else taus.index(DEFAULT_TAU)
-    page, expected = _page(data, allowed, taus, at, images, rows, keywords, forbid)
+    at = 0 if tau else taus.index(RelabelOptions.tau)
+    page, expected = _page(data, taus, at, images, rows, keywords, forbid)
     try:
         write_bytes(path, page.encode(), overwrite=force, private=True)
     except OSError as error:
@@ -81,7 +77,6 @@ def audit(
 
 def _page(
     data: PosteriorFile,
-    allowed: NDArray[np.bool_] | None,
     taus: tuple[float, ...] | list[float],
     at: int,
     images: Path | None,
@@ -92,10 +87,8 @@ def _page(
     from fedrela.report.audit_page import Audit, audit_page
     from fedrela.report.page import render
 
-    rules: dict[str, Any] = {"allowed": allowed, "eligible": data.eligible, **named(data), **keywords}
-    expected = core.preview(data.posterior, data.labels, taus, **rules)
-    if expected.refusal is not None:
-        raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
+    rules = rules_of(data, forbid) | keywords
+    expected = expected_moves(data, taus, rules)
     C, y = len(data.class_names), data.labels.astype(np.int64)
     taken_for = np.zeros((C, C), np.int64)
     np.add.at(taken_for, (y, data.posterior.argmax(axis=1)), 1)

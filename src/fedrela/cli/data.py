@@ -17,8 +17,8 @@ from fedrela.cli.progress import progress_bar
 from fedrela.cli.terminal import (
     LONGEST_NAME,
     column_kinds,
+    command_group,
     console,
-    help_text,
     print_line,
     print_table,
     print_text_table,
@@ -27,7 +27,7 @@ from fedrela.cli.terminal import (
 from fedrela.data.download import fetch as fetch_data
 from fedrela.data.federation import Federation
 from fedrela.data.sources import SOURCES
-from fedrela.records import PROTOCOLS
+from fedrela.records import GROUP_PROTOCOLS
 from fedrela.text import plural, printable
 
 MOST_CLASSES = 20
@@ -39,8 +39,6 @@ List data sources, fetch data sets, show a configuration's federation, and split
 fedrela data split run.toml parts
 """
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
-
 FETCHED = [name for name, spec in SOURCES.items() if spec.download]
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(FETCHED)}.", show_default=False)]
@@ -50,7 +48,7 @@ Picture = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw clients
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the picture of an earlier call.")]
 Protocol = Annotated[
     str | None,
-    typer.Option(metavar="|".join(PROTOCOLS), help="How classes are grouped.", show_default="as configured"),
+    typer.Option(metavar="|".join(GROUP_PROTOCOLS), help="How classes are grouped.", show_default="as configured"),
 ]
 
 
@@ -97,7 +95,7 @@ def show(config: ConfigFile, picture: Picture = None, force: Force = False, prot
     from fedrela.report import check_picture_path, heterogeneity_facts, write_plot
 
     if protocol is not None:
-        check_choice("--protocol", protocol, PROTOCOLS)
+        check_choice("--protocol", protocol, GROUP_PROTOCOLS)
     if picture is not None:
         refuse_existing([picture], force, ", --picture chooses another name")
         check_picture_path(picture, overwrite=True)
@@ -216,5 +214,4 @@ def _client_rows(federation: Federation) -> list[tuple[str, str, str]]:
     return rows
 
 
-for name, command in (("list", list_sources), ("fetch", fetch), ("show", show), ("split", split)):
-    app.command(name, help=help_text(command.__doc__))(command)
+app = command_group(HELP, list=list_sources, fetch=fetch, show=show, split=split)

@@ -107,20 +107,12 @@ def _write_results(screen: Console, grid: Grid, summary: Mapping[str, Any]) -> N
 
 def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> None:
     """Run what is left of a grid and show progress; failed runs are in ``grid.failures``."""
-    from fedrela.experiment import open_executor
-
     grid.begin()
     began = time.monotonic()
     if grid.finished() == len(grid.cells):
         return
-    engine = grid.cells[0].config.engine
     try:
-        with (
-            open_executor(workers or engine.workers, engine.device) as (executor, note),
-            show_grid(screen, grid) as show,
-        ):
-            if note:
-                print_line(screen, f"note: {printable(note)}", "yellow")
+        with grid.executor(workers) as (executor, note), show_grid(screen, grid, note) as show:
             for progress in grid.run(executor):
                 show(progress)
     except KeyboardInterrupt:
@@ -130,8 +122,13 @@ def run_grid(screen: Console, grid: Grid, workers: int | str | None = None) -> N
 
 
 @contextlib.contextmanager
-def show_grid(screen: Console, grid: Grid) -> Iterator[Callable[[grids.Progress], None]]:
-    """Give a function to call after each round: a bar over all rounds on a terminal, elsewhere a line per run."""
+def show_grid(screen: Console, grid: Grid, note: str = "") -> Iterator[Callable[[grids.Progress], None]]:
+    """Give a function to call after each round: a bar over all rounds on a terminal, elsewhere a line per run.
+
+    `note` is what the executor says of itself.
+    """
+    if note:
+        print_line(screen, f"note: {printable(note)}", "yellow")
     time_left, printed = TimeLeft(grid), len(grid.failures)
     bar = Progress(
         TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import struct
-import zlib
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
@@ -107,6 +105,7 @@ def _write_images(folder: Path) -> None:
     import numpy as np
 
     from fedrela.data.sources import load
+    from fedrela.data.sources.image_folder import encode_png
 
     source = load("digits")
     parts = {"train": (source.x_train, source.y_train), "val": (source.x_test, source.y_test)}
@@ -118,14 +117,4 @@ def _write_images(folder: Path) -> None:
                 chosen = np.flatnonzero(labels == digit)[: TRAIN[name] if part == "train" else TEST]
                 for index in chosen:
                     pixels = np.kron(images[index, 0], np.ones((4, 4), np.uint8))
-                    write_new(place / f"{index:04}.png", [grey_png(pixels.tobytes(), *pixels.shape)])
-
-
-def grey_png(pixels: bytes, height: int, width: int) -> bytes:
-    """Return bytes from 0, black, to 255, white, row by row, as a PNG file."""
-    rows = b"".join(b"\0" + pixels[row * width : (row + 1) * width] for row in range(height))
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    found = b"\x89PNG\r\n\x1a\n"
-    for kind, data in ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
-        found += struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    return found
+                    write_new(place / f"{index:04}.png", [encode_png(pixels)])

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from fedrela import core
 from fedrela.cli.relabel import show_flows
-from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table, refuse_existing
+from fedrela.cli.terminal import LONGEST_NAME, command_group, console, print_line, print_table, refuse_existing
 from fedrela.core.audit_log import LOG, PASS, AuditLog, Entry, ledgers_at, record_ledger
 from fedrela.core.audit_log import verify as compare_with_log
 from fedrela.core.ledger import arrays_digest
@@ -24,6 +24,7 @@ from fedrela.data.posterior_tables import ColumnOptions
 from fedrela.data.posteriors import encode_columns, read_posteriors
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import digest, digest_file, write_bytes
+from fedrela.runfolder.names import MANIFEST
 from fedrela.text import listed, percent, plural, printable, probability, shown
 
 HELP = """
@@ -40,8 +41,6 @@ HIDDEN = ("number", "time", "event", "previous", "sha256", "ledger", "ledger_sha
 
 NODE_FOLDER, NODE_LEDGER = re.compile(r"client-[0-9]+"), re.compile(r"ledger-[0-9]{6,9}\.json")
 SHA256 = re.compile(r"[0-9a-fA-F]{64}")
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 Ledgers = Annotated[Path, typer.Argument(metavar="PATH", help="A ledger, or a client's folder.", show_default=False)]
 Moves = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Number of moves to show, the most probable first.")]
@@ -337,7 +336,7 @@ def undo(path: Ledgers, reason: Reason, force: Force = False) -> None:
 def _why_not(folder: Path, name: str) -> str:
     """Return whose ledger it is if nobody would read an undo, and what to do instead; else an empty string."""
     instead = "fedrela.undo returns the original labels"
-    if (folder.parent / "manifest.json").exists():
+    if (folder.parent / MANIFEST).exists():
         return f"a run folder, where there is nothing to undo; {instead}"
     if not (NODE_LEDGER.fullmatch(name) and NODE_FOLDER.fullmatch(folder.name)):
         return ""
@@ -368,5 +367,4 @@ def _write_original(path: Path, ledger: core.Ledger, log: AuditLog, reason: str,
     return target
 
 
-for command in (show, verify, undo):
-    app.command(command.__name__, help=help_text(command.__doc__))(command)
+app = command_group(HELP, show=show, verify=verify, undo=undo)

@@ -10,7 +10,7 @@ import typer
 from fedrela.cli.check import ConfigFile
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.relabel import show_preview
-from fedrela.cli.terminal import LONGEST_NAME, console, help_text, print_line, print_table
+from fedrela.cli.terminal import LONGEST_NAME, command_group, console, print_line, print_table
 from fedrela.errors import DataError
 from fedrela.text import plural, printable
 
@@ -20,8 +20,6 @@ Check a private node before it joins a federation; no connection is made.
 [bold]Example[/]: fedrela node check node.toml app/fedrela_app/config.toml
 """
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
-
 NodeFile = Annotated[Path, typer.Argument(metavar="NODE", help="The node's own file, node.toml.", show_default=False)]
 Name = Annotated[str, typer.Option(metavar="NAME", help="The node's name.", show_default="as in NODE")]
 Model = Annotated[
@@ -29,7 +27,6 @@ Model = Annotated[
 ]
 
 
-@app.callback()
 def group() -> None:
     """Keep `check` a subcommand, although it is the only one."""
 
@@ -80,4 +77,5 @@ def check(node: NodeFile, config: ConfigFile, name: Name = "", model: Model = No
         print_line(screen, f"{plural(loaded.train.rounds, 'round')}; --model FOLDER shows what FedReLa would move.")
 
 
-app.command("check", help=help_text(check.__doc__))(check)
+app = command_group(HELP, check=check)
+app.callback()(group)

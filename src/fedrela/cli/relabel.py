@@ -6,6 +6,7 @@ import inspect
 import json
 import shlex
 import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -73,8 +74,8 @@ def flags(*names: str) -> list[inspect.Parameter]:
     return made
 
 
-def parsed(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the flags as keywords of `fedrela.relabel`; raise for a wrong one before a large file is read."""
+def parsed(values: dict[str, Any], taus: Sequence[float] = ()) -> dict[str, Any]:
+    """Return the flags as keywords of `fedrela.relabel`; raise for a wrong one, or tau, before a large file is read."""
     with suppress(KeyError, TypeError, ValueError):  # not given, or the name of a quantile rule
         values = values | {"threshold": float(values["threshold"])}
     if isinstance(values.get("params"), str):
@@ -87,6 +88,8 @@ def parsed(values: dict[str, Any]) -> dict[str, Any]:
     if values.get("class_tau"):
         values = values | {"class_tau": dict(map(_class_tau, values["class_tau"]))}
     checked = vars(RelabelOptions(**values))
+    for tau in taus:
+        RelabelOptions(tau=tau)
     return {name: checked[name] for name in values}
 
 
@@ -125,22 +128,24 @@ def preview(file: File, tau: Taus = None, *, forbid: Forbid = None, **flags: Any
     where re-labelling is likely to do harm. If it looks right, run fedrela relabel with the same options.
     """
     taus, reading = tau or core.TAUS, take_reading(flags)
-    keywords = parsed(flags)
-    for each in taus:
-        parsed({"tau": each})
+    keywords = parsed(flags, taus)
     data = read_file(file, reading)
-    allowed = allowed_moves(data, forbid)
-    expected = core.preview(
-        data.posterior, data.labels, taus, allowed=allowed, eligible=data.eligible, **named(data), **keywords
-    )
-    if expected.refusal is not None:
-        raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
+    expected = expected_moves(data, taus, rules_of(data, forbid) | keywords)
     show_preview(data.path, [printable(name, LONGEST_NAME) for name in data.class_names], expected)
 
 
-def named(data: PosteriorFile) -> dict[str, Any]:
-    """Return the names of classes and rows, by which limits may name them."""
-    return {"class_names": data.class_names, "ids": data.ids}
+def rules_of(data: PosteriorFile, forbid: list[str] | None) -> dict[str, Any]:
+    """Return which moves may happen, which rows may move, and the names by which limits may name both."""
+    allowed = allowed_moves(data, forbid)
+    return {"allowed": allowed, "eligible": data.eligible, "class_names": data.class_names, "ids": data.ids}
+
+
+def expected_moves(data: PosteriorFile, taus: Sequence[float], rules: dict[str, Any]) -> core.Preview:
+    """Return the preview of a file; raise a `DataError` that names the row if it is refused."""
+    expected = core.preview(data.posterior, data.labels, taus, **rules)
+    if expected.refusal is not None:
+        raise DataError(f"{data.place(expected.refused_at)}: refused: {expected.refusal}")
+    return expected
 
 
 def show_preview(path: object, names: list[str], expected: core.Preview) -> None:
@@ -199,10 +204,7 @@ def relabel(
     if not dry_run:
         _check_target(folder, (labels_path, ledger_path), force)
     data = read_file(file, reading)
-    allowed = allowed_moves(data, forbid)
-    done = core.relabel(
-        data.posterior, data.labels, seed=seed, allowed=allowed, eligible=data.eligible, **named(data), **keywords
-    )
+    done = core.relabel(data.posterior, data.labels, seed=seed, **rules_of(data, forbid), **keywords)
     if done.refusal is not None:
         raise DataError(f"{data.place(done.refused_at)}: refused: {done.refusal}")
     screen = console()

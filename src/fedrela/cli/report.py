@@ -51,7 +51,7 @@ def report(
     again, also for an unfinished run. --figures writes every plot at the widths of a paper's column and page. --strip
     copies the folder without samples, for sharing.
     """
-    from fedrela.plots.runs import open_folder
+    from fedrela.plots.folders import open_folder
     from fedrela.report.tensorboard import write_tensorboard
     from fedrela.report.trackers import write_trackers
     from fedrela.report.writing import check_formats, write_figures, write_report

@@ -11,7 +11,7 @@ from rich.console import Console
 from fedrela.cli.grid_runs import show_grid
 from fedrela.cli.progress import progress_bar
 from fedrela.cli.run import RUNS, Workers, read_workers
-from fedrela.cli.terminal import console, help_text, print_error, print_line, print_table
+from fedrela.cli.terminal import command_group, console, print_error, print_line, print_table
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files.scratch import scratch
 from fedrela.text import plural, printable
@@ -25,8 +25,6 @@ Run studies whose results are kept with the code, and repeat recorded runs.
 
 [bold]Example[/]: fedrela results list; fedrela results run; fedrela results verify results/mammography --cells 2
 """
-
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(HELP))
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A study, or the folder of all studies.")]
 OneStudy = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder of a study.", show_default=False)]
@@ -84,8 +82,6 @@ def _run_study(
     screen: Console, study: Study, seeds: int | None, only: str, workers: int | str | None, drop: bool
 ) -> int:
     """Run what is left of one study, and return how many runs failed."""
-    from fedrela.experiment import open_executor
-
     failed = 0
     if study.strays and not drop:
         what = f"{plural(study.strays, 'record')} in summary.json: study.toml no longer has such runs"
@@ -94,9 +90,7 @@ def _run_study(
     study.write()
     print_line(screen, printable(f"{study.name}: {_status(study)}"), "bold")
     for grid in grids:
-        engine = grid.cells[0].config.engine
-        opened = open_executor(workers or engine.workers, engine.device)
-        with opened as (executor, _), show_grid(screen, grid) as show:
+        with grid.executor(workers) as (executor, note), show_grid(screen, grid, note) as show:
             for progress in study.run(grid, executor):
                 show(progress)
         if all(cell.name in grid.failures for cell in grid.cells):
@@ -154,5 +148,4 @@ def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers =
         raise IntegrityError(f"{study}: {wrong} of {plural(cells, 'run')} are not as recorded")
 
 
-for name, command in (("run", run), ("list", list_studies), ("verify", verify)):
-    app.command(name, help=help_text(command.__doc__))(command)
+app = command_group(HELP, run=run, list=list_studies, verify=verify)

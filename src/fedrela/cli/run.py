@@ -26,7 +26,7 @@ from fedrela.components import imported_modules
 from fedrela.errors import ArgumentError, BusyError, DataError, FedrelaError
 from fedrela.files import first_free
 from fedrela.runfolder import RunFolder, RunStatus
-from fedrela.runfolder.names import REPORT
+from fedrela.runfolder.names import CONFIG, MACHINE, REPORT
 from fedrela.text import duration, percent, plural, printable
 
 if TYPE_CHECKING:
@@ -113,11 +113,11 @@ def resume(folder: Folder, workers: Workers = None) -> None:
         return
     if status is RunStatus.RUNNING:
         raise BusyError(f"{folder}: {opened.status_text} in another process; wait until it has ended")
-    if modules := sorted({*imported_modules(tomllib.loads(opened.read("config.toml").decode()))}):
+    if modules := sorted({*imported_modules(tomllib.loads(opened.read(CONFIG).decode()))}):
         print_line(console(), printable(f"{folder}: imports {', '.join(modules)}, which its config.toml names"))
     from fedrela import experiment
 
-    on_flower = opened.read_json("machine.json").get("remote_clients")
+    on_flower = opened.read_json(MACHINE).get("remote_clients")
     if on_flower and not (folder / "clients").is_dir():
         raise ArgumentError(f"{folder}: its clients are Flower nodes; continue it with the same `flwr run`")
     if not on_flower:

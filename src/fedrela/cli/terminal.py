@@ -6,10 +6,11 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -31,6 +32,14 @@ def help_text(text: str | None) -> str:
     'One sentence over two lines.\n\nAnother.'
     """
     return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n\s*\n", (text or "").strip()))
+
+
+def command_group(page: str, /, **commands: Callable[..., None]) -> typer.Typer:
+    """Return a group of commands: their names, and functions whose docstrings are their help pages."""
+    group = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich", help=help_text(page))
+    for name, function in commands.items():
+        group.command(name, help=help_text(function.__doc__))(function)
+    return group
 
 
 def column_kinds(features: Sequence[str], encoded: Iterable[str]) -> str:

@@ -98,15 +98,15 @@ def record_ledger(log: AuditLog, name: str, ledger: Ledger, event: str = "", **f
     return log.append(event, ledger=name, ledger_sha256=ledger.sha256, **summary, **facts)
 
 
-def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> bool:
-    """Return whether the log has an entry for ledger file `name`; raise `IntegrityError` if it is another ledger's."""
+def check_ledger(log: AuditLog, name: str, ledger: Ledger) -> Entry | None:
+    """Return the newest entry of ledger file `name`, or None; raise `IntegrityError` if it is another ledger's."""
     entry = log.ledger_entries().get(name)
     if entry is not None and entry["ledger_sha256"] != ledger.sha256:
         raise IntegrityError(
             f"{log.path.parent / name}: not the ledger of {entry.get('moved')} moves that entry {entry['number']} of "
             f"{log.path.name} recorded on {entry['time']}; this one has {len(ledger)}: a move was changed or removed"
         )
-    return entry is not None
+    return entry
 
 
 def log_beside(ledger: str | Path) -> AuditLog:
@@ -142,8 +142,7 @@ def verify(log: AuditLog, ledgers: dict[str, Ledger], head: str = "", *, outputs
     if head and head not in digests:
         raise IntegrityError(f"{log.path}: no entry has the digest {head}: the log was rewritten or cut short")
     for name, ledger in ledgers.items():
-        if check_ledger(log, name, ledger):
-            entry = log.ledger_entries()[name]
+        if (entry := check_ledger(log, name, ledger)) is not None:
             findings.append(f"{name}: matches entry {entry['number']} of {entry['time']}: {len(ledger)} moves")
             if entry["event"] == "found":
                 findings.append(
@@ -175,7 +174,8 @@ def _check_bytes(path: Path, ledger: Ledger, findings: list[str]) -> None:
         return
     if path.suffix == ".json":
         raise IntegrityError(f"{path}: expected the bytes that its ledger writes, got others: it was changed")
-    findings.append(f"{path.name}: not the bytes that we write: changed, or packed by another version of zlib")
+    what = "not the bytes that fedrela writes: it was changed, or compressed by another version of zlib"
+    findings.append(f"{path.name}: {what}")
 
 
 def _check_files(log: AuditLog, entry: Entry, findings: list[str], output: bool) -> None:

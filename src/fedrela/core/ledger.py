@@ -8,7 +8,6 @@ npz, never a pickle; its digest covers the record, not the bytes, so both forms 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError, IntegrityError
-from fedrela.files import digest, read_arrays, read_plain, write_bytes
+from fedrela.files import array_bytes, digest, read_arrays, read_plain, write_bytes
 from fedrela.text import printable, shown
 
 FORMAT = "fedrela-ledger-1"
@@ -334,9 +333,7 @@ def _npz_bytes(record: dict[str, Any]) -> bytes:
     arrays["labels"] = np.asarray(record["labels"], np.dtype(record["dtype"]))
     rest = {key: value for key, value in record.items() if key not in ("moves", "labels")}
     arrays["record"] = np.frombuffer(json.dumps(rest).encode(), np.uint8)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    return array_bytes(arrays, compressed=True)
 
 
 def _npz_record(data: bytes) -> dict[str, Any]:

@@ -92,11 +92,16 @@ def _check_class_tau(value: Any) -> dict[str, float] | None:
             raise WrongKeyError(f"expected a class number >= 0 or a class name, got {shown(key)}", item=(str(key),))
         if str(key) in table:
             raise WrongKeyError(f"expected each class once, got {key} as number and as text", item=(str(key),))
-        try:
-            table[str(key)] = check_fraction("class_tau", tau, per_cent_hint=True)
-        except ArgumentError as error:
-            raise ArgumentError(error.reason, item=(str(key),)) from None
+        table[str(key)] = check_tau_of(str(key), tau)
     return dict(sorted(table.items())) or None
+
+
+def check_tau_of(key: str, value: Any) -> float:
+    """Return the tau of one key of a table; an error names the key."""
+    try:
+        return check_fraction("tau", value, per_cent_hint=True)
+    except ArgumentError as error:
+        raise ArgumentError(error.reason, item=(key,)) from None
 
 
 @dataclass(frozen=True, kw_only=True)

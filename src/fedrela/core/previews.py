@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_fraction
 from fedrela.core.draws import expected_flow
-from fedrela.core.equations import Floats, agreement
+from fedrela.core.equations import Floats
 from fedrela.core.relabel_options import (
     PreviewKeywords,
     RelabelOptions,
@@ -166,7 +166,7 @@ def preview(
     counts = np.bincount(inputs.y, minlength=inputs.C).astype(np.int64)
     share, kappa = _agreement_and_kappa(inputs.Q, inputs.y)
     warnings = _warnings(values, flow.sum(axis=(1, 2)), counts, inputs.options.max_fraction, class_names)
-    if poor := poor_agreement(inputs.Q, inputs.y):
+    if poor := _poor(share, kappa):
         warnings = (poor, *warnings)
     return Preview(values, counts, flow, share, kappa, warnings, None, None)
 
@@ -175,15 +175,19 @@ def _agreement_and_kappa(Q: Floats, y: NDArray[Any]) -> tuple[float, float]:
     """Return the share of labels that the model predicts, and Cohen's kappa."""
     if y.size == 0:
         return np.nan, np.nan
-    share = agreement(Q, y)
-    shares = [np.bincount(classes, minlength=Q.shape[1]) / y.size for classes in (Q.argmax(axis=1), y)]
+    predicted = Q.argmax(axis=1)
+    share = float(np.mean(predicted == y))
+    shares = [np.bincount(classes, minlength=Q.shape[1]) / y.size for classes in (predicted, y)]
     chance = float(shares[0] @ shares[1])
     return share, (share - chance) / (1.0 - chance) if chance < 1.0 else np.nan
 
 
 def poor_agreement(Q: Floats, y: NDArray[Any]) -> str:
     """Return a warning if the model confirms hardly more labels than chance, else an empty string."""
-    share, kappa = _agreement_and_kappa(Q, y)
+    return _poor(*_agreement_and_kappa(Q, y))
+
+
+def _poor(share: float, kappa: float) -> str:
     if not share < POOR_AGREEMENT or kappa >= POOR_KAPPA:
         return ""
     return (
@@ -205,5 +209,6 @@ def _warnings(
         changed, usual = percent(share, 0), percent(USUAL_SHARE, 0)
         warnings.append(f"at tau {tau:g} {changed} of the labels would change, more than usual ({usual})")
     if (capped := total > max_fraction * n).any():
-        warnings.append(f"at tau {taus[capped.argmax()]:g} max_fraction {max_fraction:g} is expected to bind")
+        tau = taus[capped.argmax()]
+        warnings.append(f"at tau {tau:g}, more labels are expected to move than max_fraction {max_fraction:g} allows")
     return tuple(warnings)

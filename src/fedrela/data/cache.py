@@ -43,7 +43,6 @@ Progress = Callable[[int, int, str], None]
 NewArray = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
 
 FORMAT = 2
-BLOCK = 1 << 20
 SETTLED_SECONDS = 2.0  # a file modified less than this ago could change again without a new modification time
 ABANDONED_SECONDS = 86_400.0
 

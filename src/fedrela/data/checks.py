@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ def first(wrong: NDArray[np.bool_]) -> int | None:
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
+def repeated(names: Sequence[str]) -> str | None:
+    """Return the first name that occurs more than once, or None."""
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name, times in Counter(names).items() if times > 1)
+
+
 def check_labels(labels: ArrayLike, num_classes: int | None = None) -> NDArray[np.int64]:
     """Return `labels` as int64, or raise where one is not from 0 to `num_classes` - 1."""
     y = as_labels(labels).astype(np.int64, copy=False)
@@ -37,7 +45,7 @@ def check_clients(samples: int, clients: int, min_size: int) -> int:
     if min_size * clients > samples:
         required = f"{clients} clients with {min_size} samples each need {min_size * clients}"
         key, advice = ("min_size", "min_size or clients") if min_size > 1 else ("clients", "clients")
-        raise ArgumentError(f"{required}, there are {samples}; lower {advice}", argument=key)
+        raise ArgumentError(f"{required}, but there are only {samples}; lower {advice}", argument=key)
     return clients
 
 

@@ -174,7 +174,7 @@ class _Transfer:
         offered = self._part.size + int(length) if length.isascii() and length.isdigit() else 0
         if offered != self.file.size:
             self._part.restart()
-            raise self.mismatch(f"expected {self.file.size} bytes, as published, the server offers {offered}")
+            raise self.mismatch(f"expected {self.file.size} bytes, but the server offers {offered}")
 
     def write(self, chunk: bytes) -> None:
         """Add bytes to the part; called by pooch's downloader."""

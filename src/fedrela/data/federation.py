@@ -207,7 +207,7 @@ def _refuse_unused_number(source: Source, available: NDArray[np.int64]) -> None:
     numbers = tuple(map(str, range(len(available))))
     c = first(available[: source.y_train.max(initial=0)] == 0)
     if c is not None and source.class_names == numbers:
-        what = f"no training sample has the label {c}, and others have larger ones"
+        what = f"label {c} is unused, but larger labels are not"
         raise DataError(f"{source.name}: {what}; number the labels from 0, or give the classes names")
 
 

@@ -169,7 +169,7 @@ def subsample(labels: ArrayLike, counts: ArrayLike, *, seed: int) -> NDArray[np.
     for c, number in enumerate(numbers):
         ids = np.flatnonzero(y == c)
         if number > ids.size:
-            what = f"class {c} has {ids.size} samples, {number} were requested"
+            what = f"class {c} has {ids.size} samples, but {number} were requested"
             raise DataError(f"{what}; lower `largest`", argument="imbalance")
         kept.append(stream(seed, "imbalance", client=c).choice(ids, number, replace=False))
     return np.sort(np.concatenate(kept))

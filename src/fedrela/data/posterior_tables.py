@@ -69,7 +69,7 @@ class ColumnRoles:
 class PosteriorTable:
     """The cells of a posterior table."""
 
-    layout: ColumnRoles
+    roles: ColumnRoles
     posterior: NDArray[np.float64]
     label_cells: Sequence[Any]  # text, or what Parquet has
     ids: tuple[str, ...]
@@ -79,11 +79,11 @@ class PosteriorTable:
 
     def __post_init__(self) -> None:
         lines: Sequence[int | None] = [None] * len(self.label_cells) if self.lines is None else self.lines.tolist()
-        _check_ids(self.layout, self.ids, lines)
-        labels, named = _class_ids(self.layout, list(map(str, self.label_cells)), lines)
+        _check_ids(self.roles, self.ids, lines)
+        labels, named = _class_ids(self.roles, list(map(str, self.label_cells)), lines)
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "names_as_labels", named)
-        if not self.layout.named:
+        if not self.roles.named:
             _refuse_stray_columns(self)
 
 
@@ -97,32 +97,32 @@ def read_csv(path: Path, options: ColumnOptions) -> PosteriorTable:
         what = f"expected at least two probability columns and a label column, got {plural(len(cells), 'column')}{hint}"
         raise DataError(f"{path}:{line}:{len(cells) + 1}: {what}")
     header = None if all(map(is_number, cells)) else cells
-    layout = _layout(path, line, header, len(cells), options)
-    if layout.header is None:
+    roles = _column_roles(path, line, header, len(cells), options)
+    if roles.header is None:
         rows = itertools.chain([(line, first)], rows)
     values, labels, ids, lines = array("d"), [], [], array("q")
     for line, row in rows:
         if len(row) != len(first):
             got = len(row)
-            raise layout.error(line, min(got, len(first)), f"expected {len(first)} columns, got {got}")
+            raise roles.error(line, min(got, len(first)), f"expected {len(first)} columns, got {got}")
         lines.append(line)
-        labels.append(row[layout.label].strip())
-        if layout.id is not None:
-            ids.append(row[layout.id].strip())
-        probabilities = [row[column] for column in layout.columns]
+        labels.append(row[roles.label].strip())
+        if roles.id is not None:
+            ids.append(row[roles.id].strip())
+        probabilities = [row[column] for column in roles.columns]
         try:
             values.extend(read_numbers(probabilities))
         except ValueError:
-            raise _not_a_number(layout, line, probabilities) from None
-    posterior = np.array(values).reshape(len(labels), len(layout.columns))
-    return PosteriorTable(layout, posterior, labels, tuple(ids), np.array(lines, np.int64))
+            raise _not_a_number(roles, line, probabilities) from None
+    posterior = np.array(values).reshape(len(labels), len(roles.columns))
+    return PosteriorTable(roles, posterior, labels, tuple(ids), np.array(lines, np.int64))
 
 
-def _not_a_number(layout: ColumnRoles, line: int, cells: list[str]) -> DataError:
+def _not_a_number(roles: ColumnRoles, line: int, cells: list[str]) -> DataError:
     c = next(c for c, cell in enumerate(cells) if not is_number(cell))
-    what = f"expected the probability of class {shown(layout.class_names[c])}, got {shown(cells[c])}"
-    what += f" (the label column is {layout.label + 1}); {HELP}"
-    return layout.error(line, layout.columns[c], what)
+    what = f"expected the probability of class {shown(roles.class_names[c])}, got {shown(cells[c])}"
+    what += f" (the label column is {roles.label + 1}); {HELP}"
+    return roles.error(line, roles.columns[c], what)
 
 
 def read_parquet(path: Path, options: ColumnOptions) -> PosteriorTable:
@@ -138,24 +138,24 @@ def read_parquet(path: Path, options: ColumnOptions) -> PosteriorTable:
     if len(header) < 3:
         raise DataError(f"{path}: expected at least two probability columns and a label column, got {len(header)}")
     index = next((name for name in named if isinstance(name, str)), None)
-    layout = _layout(path, None, header, len(header), options, index)
+    roles = _column_roles(path, None, header, len(header), options, index)
     columns = []
-    for column, name in zip(layout.columns, layout.class_names, strict=True):
+    for column, name in zip(roles.columns, roles.class_names, strict=True):
         cells = table.column(column).to_numpy()
         if cells.dtype.kind not in "fiu":
             what = f"expected the probability of class {shown(name)}, got {table.schema.types[column]}; {HELP}"
-            raise layout.error(None, column, what)
+            raise roles.error(None, column, what)
         columns.append(cells.astype(np.float64))
-    labels = table.column(layout.label).to_pylist()
-    if layout.id is not None:
-        ids = tuple(str(cell) for cell in table.column(layout.id).to_pylist())
+    labels = table.column(roles.label).to_pylist()
+    if roles.id is not None:
+        ids = tuple(str(cell) for cell in table.column(roles.id).to_pylist())
     else:  # pandas stores an index that is a range as three numbers
         spans = [range(each["start"], each["stop"], each["step"]) for each in named if isinstance(each, dict)]
         ids = tuple(str(number) for span in spans if span != range(len(labels)) for number in span)
-    return PosteriorTable(layout, np.stack(columns, axis=1), labels, ids, None)
+    return PosteriorTable(roles, np.stack(columns, axis=1), labels, ids, None)
 
 
-def _layout(
+def _column_roles(
     path: Path,
     line: int | None,
     header: tuple[str, ...] | None,
@@ -186,10 +186,10 @@ def _layout(
     if given and guessed and others and header:
         which = ", ".join(shown(header[column]) for column in [*others, label])
         raise ArgumentError(f"{path}: expected the name of one of {which}", argument="label_column")
-    layout = ColumnRoles(path, header, label, row_id, tuple(columns), tuple(names), line, given)
+    roles = ColumnRoles(path, header, label, row_id, tuple(columns), tuple(names), line, given)
     if header is not None:
-        _check_names(layout)
-    return layout
+        _check_names(roles)
+    return roles
 
 
 def _usual_id(header: tuple[str, ...] | None, ignored: set[int], index: str | None) -> int | None:
@@ -261,34 +261,34 @@ def _chosen_column(path: Path, width: int, header: tuple[str, ...], column: str,
     raise ArgumentError(reason, argument=argument)
 
 
-def _check_names(layout: ColumnRoles) -> None:
+def _check_names(roles: ColumnRoles) -> None:
     """Refuse a header that cannot name classes, or that looks like a row of data."""
     seen: dict[str, int] = {}
-    for column, name in zip(layout.columns, layout.class_names, strict=True):
+    for column, name in zip(roles.columns, roles.class_names, strict=True):
         what = ""
         if not name:
             what = f"a column without a name; {HELP}"
         elif name in seen:
-            what = f"class {name!r} again, as in column {seen[name] + 1}; class names must differ"
+            what = f"class {name!r} is already column {seen[name] + 1}"
         elif is_number(name) and 0 < float(name) < 1:
             what = f"{name!r} as a class name looks like a probability; expected a header, or numbers only"
         if what:
-            raise layout.error(layout.line, column, what)
+            raise roles.error(roles.line, column, what)
         seen[name] = column
 
 
-def _check_ids(layout: ColumnRoles, ids: tuple[str, ...], lines: Sequence[int | None]) -> None:
+def _check_ids(roles: ColumnRoles, ids: tuple[str, ...], lines: Sequence[int | None]) -> None:
     seen: set[str] = set()
     for row, name in enumerate(ids):
         if not name or name in seen:
-            what = f"id {shown(name)} again" if name else "an empty id"
-            raise layout.error(lines[row], layout.id or 0, f"{what}; ids must differ; --ignore leaves the column out")
+            what = f"duplicate id {shown(name)}" if name else "an empty id"
+            raise roles.error(lines[row], roles.id or 0, f"{what}; --ignore leaves the column out")
         seen.add(name)
 
 
-def _class_ids(layout: ColumnRoles, cells: list[str], lines: Sequence[int | None]) -> tuple[NDArray[np.int64], bool]:
+def _class_ids(roles: ColumnRoles, cells: list[str], lines: Sequence[int | None]) -> tuple[NDArray[np.int64], bool]:
     """Return the class ids of the labels, and whether the labels are names; numbers may be written as 3.0."""
-    names = layout.class_names
+    names = roles.class_names
     distinct = set(cells)
     by_name = {name: c for c, name in enumerate(names)}
     numbers = {cell: float(cell) for cell in distinct if is_number(cell)}
@@ -299,8 +299,8 @@ def _class_ids(layout: ColumnRoles, cells: list[str], lines: Sequence[int | None
     by_number = {cell: values[x] for cell, x in whole.items() if x in values}
     for named, code in ((True, by_name), (values != positions, by_number)):
         if distinct <= code.keys():
-            if code is by_number and values is positions and not layout.named:
-                _refuse_other_numbers(layout, set(whole.values()))
+            if code is by_number and values is positions and not roles.named:
+                _refuse_other_numbers(roles, set(whole.values()))
             return np.array([code[cell] for cell in cells], np.int64), named
     unknown = distinct - by_name.keys() - by_number.keys()
     row = next(row for row, cell in enumerate(cells) if cell in (unknown or distinct - by_number.keys()))
@@ -308,20 +308,20 @@ def _class_ids(layout: ColumnRoles, cells: list[str], lines: Sequence[int | None
     if unknown:
         what = f"expected a class name or a number from 0 to {len(names) - 1}, got {shown(cells[row])}"
         what += _prefix_hint(cells[row], names) or nearest_hint(cells[row], names)
-    raise layout.error(lines[row], layout.label, what)
+    raise roles.error(lines[row], roles.label, what)
 
 
-def _refuse_other_numbers(layout: ColumnRoles, labels: set[int]) -> None:
+def _refuse_other_numbers(roles: ColumnRoles, labels: set[int]) -> None:
     """Raise if labels are numbers, and columns have the same numbers in their names, but not in their order."""
-    parts = [NUMBERED.fullmatch(name) for name in layout.class_names]
+    parts = [NUMBERED.fullmatch(name) for name in roles.class_names]
     prefixes, found = {part and part[1] for part in parts}, [int(part[2]) for part in parts if part]
     if len(prefixes) > 1 or not found:
         return
     if found != list(range(len(found))) and labels <= set(found):
-        first, prefix = shown(layout.class_names[0]), prefixes.pop()
+        first, prefix = shown(roles.class_names[0]), prefixes.pop()
         what = f"the first class is {first}, and labels are numbers: --prefix {prefix} reads these as the numbers of"
         what += " the columns, --classes with the columns in order counts them from 0"
-        raise layout.error(layout.line, layout.columns[0], what)
+        raise roles.error(roles.line, roles.columns[0], what)
 
 
 def _prefix_hint(label: str, names: Sequence[str]) -> str:
@@ -339,7 +339,7 @@ def _refuse_stray_columns(table: PosteriorTable) -> None:
     that are no posterior at all, such as logits, are left for `fedrela.relabel` to refuse. A column of zeros would not
     change the sums, but it would change the meaning of label numbers.
     """
-    Q, layout, names = table.posterior, table.layout, table.layout.class_names
+    Q, roles, names = table.posterior, table.roles, table.roles.class_names
     classes = set(map(str, table.label_cells)) if table.names_as_labels else set()
     Q = Q[np.abs(Q).max(axis=1) < LARGEST_VALUE]
     left, stray = list(range(Q.shape[1])), []
@@ -348,7 +348,7 @@ def _refuse_stray_columns(table: PosteriorTable) -> None:
         for c in np.flatnonzero(~Q.any(axis=0)):
             if not names[c].endswith(str(c)):
                 what = f"{shown(names[c])} is 0 in every row, and labels are class numbers: is it a class? {HELP}"
-                raise layout.error(layout.line, layout.columns[c], what)
+                raise roles.error(roles.line, roles.columns[c], what)
     while len(Q) and len(left) > 2:
         gain = {
             c: float(np.mean(np.abs(sums - 1) - np.abs(sums - Q[:, c] - 1)) - 0.9 * np.mean(np.abs(Q[:, c])))
@@ -362,9 +362,10 @@ def _refuse_stray_columns(table: PosteriorTable) -> None:
         stray.append(worst)
         sums = Q[:, left].sum(axis=1)
     if stray and _sum_to_1(sums) and np.abs(Q[:, stray]).max() > _rounding_error(Q):
-        columns, them = listed([shown(names[c]) for c in sorted(stray)]), "it" if len(stray) == 1 else "them"
-        what = f"no probability of a class in {columns}: rows sum to 1 without {them}; {HELP}"
-        raise layout.error(layout.line, layout.columns[min(stray)], what)
+        columns, is_one = listed([shown(names[c]) for c in sorted(stray)]), len(stray) == 1
+        what = f"{columns} {'is not a class probability' if is_one else 'are not class probabilities'}"
+        what += f": the rows already sum to 1 without {'it' if is_one else 'them'}; {HELP}"
+        raise roles.error(roles.line, roles.columns[min(stray)], what)
 
 
 def _rounding_error(Q: NDArray[np.float64]) -> float:

@@ -21,6 +21,7 @@ from fedrela.data.posterior_tables import ColumnOptions, PosteriorTable, read_cs
 from fedrela.data.sources.file_readers import Npz
 from fedrela.data.sources.labels import MOST_CLASSES
 from fedrela.errors import ArgumentError, DataError
+from fedrela.files import array_bytes
 
 NUMBER = re.compile(r"(0*)[0-9]+(\.0*)?")
 ENDINGS = (".csv", ".parquet", ".npz")
@@ -68,18 +69,17 @@ class PosteriorFile:
 
 def encode_columns(columns: Mapping[str, Any], ending: str) -> bytes:
     """Return columns of equal length as the bytes of a ``.csv``, ``.parquet`` or ``.npz`` file."""
-    out = io.BytesIO()
     if ending == ".npz":
-        np.savez(out, allow_pickle=False, **{name: np.asarray(values) for name, values in columns.items()})
-    elif ending == ".parquet":
+        return array_bytes({name: np.asarray(values) for name, values in columns.items()})
+    if ending == ".parquet":
         import pyarrow
         from pyarrow import parquet
 
+        out = io.BytesIO()
         parquet.write_table(pyarrow.table(dict(columns)), out)
-    else:
-        rows = zip(*(map(_csv_field, values) for values in columns.values()), strict=True)
-        out.write("".join(",".join(row) + "\n" for row in [tuple(columns), *rows]).encode())
-    return out.getvalue()
+        return out.getvalue()
+    rows = zip(*(map(_csv_field, values) for values in columns.values()), strict=True)
+    return "".join(",".join(row) + "\n" for row in [tuple(columns), *rows]).encode()
 
 
 def _csv_field(value: Any) -> str:
@@ -111,13 +111,13 @@ def read_posteriors(path: str | Path, **options: Any) -> PosteriorFile:
             raise ArgumentError(f"{path}: {name} is for .csv and .parquet files; an .npz has named arrays")
         return _read_npz(path)
     table = (read_csv if kind == ".csv" else read_parquet)(path, ColumnOptions(**options))
-    names, written = table.layout.class_names, _written(table)
+    names, written = table.roles.class_names, _written(table)
     return PosteriorFile(path, table.posterior, table.labels, names, None, None, table.ids, written, table.lines)
 
 
 def _written(table: PosteriorTable) -> tuple[Any, ...]:
     """Return the label of every class as the table writes it first; without one, in the form of the others."""
-    names, cells = table.layout.class_names, table.label_cells
+    names, cells = table.roles.class_names, table.label_cells
     numbers = list(names) if table.names_as_labels else list(map(str, range(len(names))))
     first = dict(zip(reversed(table.labels.tolist()), reversed(cells), strict=True))
     return tuple(first[c] if c in first else _in_form(name, cells) for c, name in enumerate(numbers))

@@ -26,6 +26,7 @@ from fedrela.models.contract import need_split
 from fedrela.models.flat_model import FlatModel
 from fedrela.models.inputs import Scaling
 from fedrela.models.layout import ParameterSlice, ParameterSplit
+from fedrela.models.recording import package_of
 from fedrela.models.runtime import seeded, torch_stream
 
 SCORE_BATCH = 500  # samples scored at once; fixed, since the last bits depend on it
@@ -88,17 +89,13 @@ def make_model(plan: Plan, num_classes: int) -> FlatModel:
 
 def _own_code(*parts: object) -> bool:
     """Whether code is neither this package's nor torch's, so that it may draw from any generator."""
-    return not {_package(type(part)) for part in parts} <= {"fedrela", "torch", "builtins"}
+    return not {package_of(type(part)) for part in parts} <= {"fedrela", "torch", "builtins"}
 
 
 def _is_changed(layer: nn.Module) -> bool:
     """Whether a layer has hooks or functions of its own, which may draw from any generator."""
     hooks = [value for name, value in vars(layer).items() if "_hooks" in name]
     return any(hooks) or any(callable(value) for name, value in vars(layer).items() if not name.startswith("_"))
-
-
-def _package(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
 
 
 class ClientRunner:
@@ -120,7 +117,7 @@ class ClientRunner:
         self.own_code = _own_code(plan.algorithm, plan.relabel.method, *self.model.module.modules())
         self.own_code |= any(map(_is_changed, self.model.module.modules()))
         layers = {type(part) for part in self.model.module.modules()}
-        may_draw = self.own_code or any(_package(kind) == "torch" for kind in layers - DRAW_NOTHING)
+        may_draw = self.own_code or any(package_of(kind) == "torch" for kind in layers - DRAW_NOTHING)
         self._is_seeded = may_draw or self.device.type != "cpu"  # seeding takes as long as a small client's training
         self._local: tuple[int, Local] = (0, plan.local(1))
         self._attached: dict[FileRegion, SharedArrays] = {}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fedrela.arguments import check_fraction
 from fedrela.core import Schedule
-from fedrela.core.limits import OwnerLimits
+from fedrela.core.limits import OwnerLimits, check_tau_of
 from fedrela.core.reallocators import reallocator
 from fedrela.core.relabel_options import RelabelOptions
 from fedrela.errors import ArgumentError, WrongKeyError
@@ -60,8 +60,8 @@ def check_norm_limit(value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if number and (value == 0 or 1 <= value < math.inf):
         return float(value)
-    reason = "since half of all updates are above the median"
-    raise ArgumentError(f"expected 0 (off) or a number >= 1, {reason}, got {shown(value)}")
+    reason = "half of all updates lie above the median"
+    raise ArgumentError(f"expected 0 (off) or a number >= 1, got {shown(value)}: {reason}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,10 +155,7 @@ def check_tau(value: Any) -> float | dict[str, float]:
         if key != OTHERS and not _CLIENT.fullmatch(str(key)):
             what = f'expected a client id such as 0, or "{OTHERS}" for all others, got {shown(key)}'
             raise WrongKeyError(what, item=(str(key),))
-        try:
-            table[str(key)] = check_fraction("tau", tau, per_cent_hint=True)
-        except ArgumentError as error:
-            raise ArgumentError(error.reason, item=(str(key),)) from None
+        table[str(key)] = check_tau_of(str(key), tau)
     return dict(sorted(table.items(), key=lambda item: -1 if item[0] == OTHERS else int(item[0])))
 
 

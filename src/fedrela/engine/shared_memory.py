@@ -101,9 +101,9 @@ class SharedArrays:
         self._offsets, self.row_bytes = _offsets(specs)
 
     @classmethod
-    def create(cls, specs: ArraySpecs, rows: int = 1, folder: Path | None = None) -> SharedArrays:
+    def create(cls, specs: ArraySpecs, rows: int = 1) -> SharedArrays:
         """Create rows of zeros."""
-        return cls(Block.create(_offsets(specs)[1] * rows, folder=folder), specs, rows)
+        return cls(Block.create(_offsets(specs)[1] * rows), specs, rows)
 
     @classmethod
     def attach(cls, handle: RowsHandle) -> SharedArrays:
@@ -129,10 +129,9 @@ class SharedArrays:
 
 
 class SharedMemory:
-    """The shared arrays of a run by name, and arrays to read; `folder` holds those too large for shared memory."""
+    """The shared arrays of a run by name, and arrays to read."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self._arrays: dict[str, SharedArrays] = {}
         self._copies: list[Block] = []
 
@@ -145,7 +144,7 @@ class SharedMemory:
         if arrays is None or arrays.specs != specs or arrays.rows < rows:
             if arrays is not None:
                 arrays.close()
-            self._arrays[name] = SharedArrays.create(specs, rows, self.folder)
+            self._arrays[name] = SharedArrays.create(specs, rows)
         return self._arrays[name]
 
     def write_broadcast(self, arrays: Mapping[str, NDArray[Any]]) -> SharedArrays:
@@ -162,7 +161,7 @@ class SharedMemory:
             raise ArgumentError(f"expected an array of plain values, got {array.dtype}; convert it", argument="share")
         location = _on_disk(array)
         if location is None:
-            block = Block.create(array.nbytes, folder=self.folder)
+            block = Block.create(array.nbytes)
             block.array(0, array.shape, array.dtype)[...] = array
             self._copies.append(block)
             location = block.region, 0

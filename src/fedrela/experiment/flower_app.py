@@ -107,20 +107,20 @@ def data_sha256(manifest: Mapping[str, Any]) -> str:
     return digest(json.dumps(manifest, sort_keys=True).encode())
 
 
-def private_client_app(config: Config, state: str = STATE) -> Any:
+def private_client_app(config: Config) -> Any:
     """Return the ``ClientApp`` of a private node, which reads only its own samples.
 
     The node's configuration names its file with ``data``, and its name and private key with ``name`` and ``key``
-    unless the file does; `state` as in `client_app`.
+    unless the file does.
     """
     from fedrela.flower.client_app import client_app
 
-    return client_app(partial(_private, config_toml(config), state))
+    return client_app(partial(_private, config_toml(config)))
 
 
-def _private(text: str, state: str, node: Mapping[str, Any]) -> FlowerClient:
+def _private(text: str, node: Mapping[str, Any]) -> FlowerClient:
     own = {key: str(node.get(key, "")) for key in ("name", "key")}
-    return private_client(text, state, str(node.get("data", "node.toml")), **own)
+    return private_client(text, STATE, str(node.get("data", "node.toml")), **own)
 
 
 @lru_cache(maxsize=64)  # nodes of one process, as in tests

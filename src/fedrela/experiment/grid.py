@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -291,10 +293,16 @@ class Grid:
         error.__cause__ = first
         return error
 
+    def executor(self, workers: int | str | None = None) -> AbstractContextManager[tuple[Executor, str]]:
+        """Open an executor for these runs, as `open_executor` does; by default as ``[engine]`` says."""
+        engine = self.cells[0].config.engine
+        return open_executor(engine.workers if workers is None else workers, engine.device)
+
     def complete(self, workers: int | str | None = None) -> None:
         """Run what is not done yet with its own workers; by default as many as ``[engine]`` says."""
-        engine = self.cells[0].config.engine
-        with open_executor(engine.workers if workers is None else workers, engine.device) as (executor, _):
+        with self.executor(workers) as (executor, note):
+            if note:
+                warnings.warn(f"{self.out}: {note}", stacklevel=3)
             for _ in self.run(executor):
                 pass
 

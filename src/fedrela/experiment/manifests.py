@@ -27,6 +27,7 @@ from fedrela.experiment.toml.writer import leaves, toml_text
 from fedrela.models.runtime import processor
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder
+from fedrela.runfolder.names import CONFIG
 from fedrela.text import printable
 
 MOST_NAMED = 3  # keys that a message about another configuration names
@@ -90,9 +91,7 @@ def check_same_config(folder: RunFolder, config: Config) -> None:
     """Raise if the run in a folder has a different configuration, and name the differences."""
     if folder.manifest["config_sha256"] == config_sha256(config):
         return
-    stored, given = (
-        dict(leaves(tomllib.loads(text))) for text in (folder.read("config.toml").decode(), run_toml(config))
-    )
+    stored, given = (dict(leaves(tomllib.loads(text))) for text in (folder.read(CONFIG).decode(), run_toml(config)))
     found = [
         f"{key} is {given.get(key, 'left out')}, there {stored.get(key, 'left out')}"
         for key in dict.fromkeys([*given, *stored])
@@ -131,10 +130,20 @@ def check_same(path: Path, wanted: Mapping[str, Any], found: Mapping[str, Any]) 
         if key == "code":
             check_code(path, wanted[key], as_stored.get(key, {}))
         elif wanted[key] != as_stored.get(key):
-            advice = "continuing requires the same, also of your own model or algorithm"
             if key == "packages":
-                names = [name for name in wanted[key] if wanted[key][name] != as_stored[key].get(name)]
-                now = ", ".join(f"{name} {as_stored[key].get(name)} is here" for name in names)
-                then = ", ".join(f"{name} {wanted[key][name]}" for name in names)
-                raise IntegrityError(f"{path}: {now}, but the run started with {then}; install the same to continue")
+                now, then = _different_versions(as_stored.get(key, {}), wanted[key])
+                what = f"this environment has {now}, but the run started with {then}"
+                raise IntegrityError(f"{path}: {what}; install the same to continue")
+            advice = "to continue, give the same one, your own model or algorithm included"
             raise IntegrityError(f"{path}: {key} differs from what the run started with; {advice}")
+
+
+def _different_versions(*packages: Mapping[str, str]) -> list[str]:
+    """Return in words, for each of two environments, the versions in which they differ.
+
+    >>> _different_versions({"numpy": "2", "torch": "8"}, {"numpy": "1", "torch": "8", "mine": "3"})
+    ['numpy 2, no mine', 'numpy 1, mine 3']
+    """
+    one, other = packages
+    names = [name for name in {**other, **one} if one.get(name) != other.get(name)]
+    return [", ".join(f"{name} {has[name]}" if name in has else f"no {name}" for name in names) for has in packages]

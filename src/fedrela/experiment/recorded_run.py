@@ -5,7 +5,6 @@ The results are the scores of the final model, a record of re-labelling for the 
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,11 +22,11 @@ from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run import Run, ServerState
 from fedrela.errors import IntegrityError, TooFewClientsError
 from fedrela.experiment.result import Result
-from fedrela.files import read_plain
+from fedrela.files import array_bytes, read_plain
 from fedrela.metrics import Z_EDGES, headline
 from fedrela.runfolder import RunFolder, RunStatus
 from fedrela.runfolder.json_records import writing
-from fedrela.runfolder.names import LIMIT
+from fedrela.runfolder.names import GALLERY, LIMIT, RELABELLING
 from fedrela.streams import stream
 
 
@@ -88,9 +87,9 @@ class RecordedRun:
         hidden: dict[str, Any] = {"moved": None} if run.executor.remote_clients else {}
         if run.problem.private:  # what the nodes have is unknown here
             hidden |= {"before": [], "after": [], "counts": []}
-        folder.write_json("relabelling.json", found | hidden)
+        folder.write_json(RELABELLING, found | hidden)
         if self.gallery:
-            folder.write("gallery.npz", gallery_bytes(run.problem, ledgers, self.gallery, run.plan.seed))
+            folder.write(GALLERY, gallery_bytes(run.problem, ledgers, self.gallery, run.plan.seed))
         result = self._result()
         folder.finish(result)
         return Result(folder.path, result)
@@ -202,9 +201,7 @@ def gallery_bytes(problem: Problem, ledgers: dict[int, Ledger], size: int, seed:
         ids = [problem.shards[c].train[ledgers[c].index[i]] for c, i in chosen]
         arrays[prefix + "samples"] = np.asarray(problem.x_train[np.array(ids, np.int64)])
         arrays[prefix + "client"] = np.array([client for client, _ in chosen], np.int64)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+    return array_bytes(arrays)
 
 
 def _drawn(ledgers: dict[int, Ledger], size: int, seed: int) -> list[tuple[int, int]]:

@@ -16,6 +16,7 @@ from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Layout, LayoutEntry
 from fedrela.records import lost_updates
 from fedrela.runfolder import RunFolder, RunStatus
+from fedrela.runfolder.names import RESULT
 from fedrela.text import percent
 
 WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
@@ -54,7 +55,7 @@ class Result:
         run_folder = RunFolder.open(folder)
         if run_folder.status is not RunStatus.DONE:
             raise DataError(f"{folder}: {run_folder.status_text}; resume it first")
-        return cls(run_folder.path, run_folder.read_json("result.json"))
+        return cls(run_folder.path, run_folder.read_json(RESULT))
 
     @property
     def accuracy(self) -> dict[str, Any]:
@@ -202,7 +203,7 @@ def result_html(record: Mapping[str, Any], folder: object, records: Records) -> 
     """Return the view of a result; without the records of its rounds it has no line."""
     accuracy = record["accuracy"]
     shown = {name: accuracy[name] for name in ("overall", "balanced") if name in accuracy} | accuracy.get("groups", {})
-    rows = [(name, percent(value, missing="–")) for name, value in shown.items()]
+    rows = [(name, percent(value)) for name, value in shown.items()]
     moved = "moved labels not reported" if record["moved"] is None else f"{record['moved']:,} labels moved"
     facts = f"{moved}; {record['rounds']:,} rounds"
     line = accuracy_line(records, record.get("headline", "overall"))

@@ -46,6 +46,7 @@ from fedrela.models.inputs import Scaling
 from fedrela.models.runtime import device_of, dtype_of, one_thread, refused_precision, seeded
 from fedrela.records import RunManifest
 from fedrela.runfolder import RunFolder, RunStatus
+from fedrela.runfolder.names import CONFIG, MACHINE
 from fedrela.text import printable
 
 Configuration = str | Path | Mapping[str, Any] | Config
@@ -328,7 +329,7 @@ def _restored(config: Config, made: Run, folder: RunFolder) -> RecordedRun:
 
 def config_of(folder: RunFolder) -> Config:
     """Return the configuration of a run, with the ``[engine]`` it started with."""
-    text = folder.read("config.toml").decode()
-    config = parse_config(text, name=str(folder.path / "config.toml"), folder=folder.path)
-    engine = folder.read_json("machine.json").get("engine", {})
-    return parse_config({**config.as_table(), "engine": engine}, name=str(folder.path / "config.toml"))
+    text = folder.read(CONFIG).decode()
+    config = parse_config(text, name=str(folder.path / CONFIG), folder=folder.path)
+    engine = folder.read_json(MACHINE).get("engine", {})
+    return parse_config({**config.as_table(), "engine": engine}, name=str(folder.path / CONFIG))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from fedrela.experiment.runner import build_plan
 from fedrela.experiment.schema import Config
 from fedrela.experiment.schema.federation import FederationConfig
 from fedrela.experiment.toml.writer import toml_text
-from fedrela.files import new_folder, write_new
+from fedrela.files import array_bytes, new_folder, write_new
 from fedrela.files.operations import make_folder
 
 CONFIG, NODES, SERVER = "config.toml", "nodes", "server"
@@ -53,10 +52,8 @@ def _write(folder: Path, file: str, parts: list[NDArray[Any]], federation: Feder
     arrays = dict(zip(names, parts, strict=True)) | {"class_names": np.array(source.class_names)}
     if source.feature_names:
         arrays["feature_names"] = np.array(source.feature_names)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
     make_folder(folder)
-    write_new(folder / SAMPLES, [buffer.getvalue()])
+    write_new(folder / SAMPLES, [array_bytes(arrays)])
     options = {"layout": "nchw"} if source.numeric is None else {}
     options |= {"form": "array"} if source.numeric is None and not source.is_image else {}
     table = more | {"source": "npz", "root": SAMPLES, "options": options}

@@ -13,6 +13,7 @@ from fedrela.files.atomic import (
 )
 from fedrela.files.lock import hold_lock, is_locked
 from fedrela.files.reading import (
+    array_bytes,
     digest,
     digest_file,
     open_plain,
@@ -24,7 +25,7 @@ from fedrela.files.reading import (
 )
 
 __all__ = [
-    "NewArrayFile", "PartialFile", "append_line", "digest", "digest_file", "first_free", "hold_lock", "is_locked",
-    "make_folders", "new_folder", "open_plain", "read_arrays", "read_plain", "remove_temporary", "safe_join",
-    "safe_path", "size_and_digest", "write_bytes", "write_new",
+    "NewArrayFile", "PartialFile", "append_line", "array_bytes", "digest", "digest_file", "first_free", "hold_lock",
+    "is_locked", "make_folders", "new_folder", "open_plain", "read_arrays", "read_plain", "remove_temporary",
+    "safe_join", "safe_path", "size_and_digest", "write_bytes", "write_new",
 ]  # fmt: skip

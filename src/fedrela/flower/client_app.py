@@ -8,7 +8,6 @@ effect.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from fedrela.engine.shared_memory import SharedMemory
 from fedrela.engine.tasks import NoSamplesError, Task, failure_of
 from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError
 from fedrela.files import (
+    array_bytes,
     digest,
     hold_lock,
     make_folders,
@@ -309,9 +309,7 @@ class StateStore:
         """Write the state after a round; it is on disk when this returns, and only its owner may read it."""
         own = {"labels": state.labels, "agreement": state.agreement, "relabelled": np.int64(state.relabelled or 0)}
         known = {name: np.asarray(value) for name, value in own.items() if value is not None}
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **known, **state.arrays)
-        body = buffer.getvalue()
+        body = array_bytes({**known, **state.arrays})
         write_bytes(self._path(state.round), digest(body).encode() + b"\n" + body, private=True)
 
     def check_data(self, sha256: str) -> None:

@@ -40,8 +40,8 @@ from fedrela.models.runtime import device_of
 from fedrela.plugin.dataset import LabelKey, training_part
 from fedrela.plugin.passes import UNLIMITED, ClientRound, PassPlan, is_unexpected, plan_options, plan_passes
 from fedrela.plugin.policy import own_policy
+from fedrela.plugin.received_model import Scorer
 from fedrela.plugin.rows import same_random_numbers
-from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import OWN_NAME, LabelStore
 from fedrela.text import one_line, shown

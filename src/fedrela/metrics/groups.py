@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.arguments import check_choice, check_integer
 from fedrela.errors import ArgumentError
-from fedrela.records import PROTOCOLS
+from fedrela.records import GROUP_PROTOCOLS
 
 HEAD, MEDIUM, TAIL = 0, 1, 2
 OFFICIAL_TEST_SIZE = 10_000  # test images of CIFAR-10 and of CIFAR-100
@@ -115,7 +115,7 @@ def evaluation_groups(
     >>> evaluation_groups([[75, 0, 5], [0, 20, 0]], protocol="fedloge").of_class.tolist()
     [0, 1, 2]
     """
-    check_choice("protocol", protocol, PROTOCOLS)
+    check_choice("protocol", protocol, GROUP_PROTOCOLS)
     n = np.asarray(counts)
     if n.ndim not in (1, 2):
         raise ArgumentError(f"expected (classes,) or (clients, classes), got shape {n.shape}", argument="counts")

@@ -61,8 +61,8 @@ def paired(base: Values, treated: Values) -> Interval:
     """Return by how much `treated` exceeds `base`, seed by seed.
 
     The interval is ``mean ± t deviation / sqrt(n)`` with the 97.5 % quantile t of Student's distribution with n - 1
-    degrees of freedom. One seed has no interval, nor have seeds with exactly the same difference, unless it is 0: a few
-    test samples more or less can be the same by chance.
+    degrees of freedom. There is none for one seed, nor if all differences are equal and not 0: with few test samples
+    that happens by chance.
 
     >>> found = paired([0.5, 0.6, 0.5], [0.7, 0.7, 0.8])
     >>> round(found.mean, 3), round(found.low, 3), round(found.high, 3)

@@ -55,7 +55,7 @@ class Recorder:
         self._gradient, self._device = model.gradient, model.vector.device.type
         self._parameters, self._views = zip(*model.trained, strict=True)
         self._parts = {id(part): name for name, part in model.module.named_modules()}
-        self._pure = all(_package(type(part)) in PACKAGES for part in model.parts)
+        self._pure = all(package_of(type(part)) in PACKAGES for part in model.parts)
         self._hooks = [getattr(part, hooks) for part in model.parts for hooks in HOOKS]
         self._attributes = [part.__dict__ for part in model.parts]
         tables = [table for part in model.parts for table in (part._parameters, part._buffers)]
@@ -163,9 +163,9 @@ class Recorder:
             return Tensor, value.shape, value.stride(), value.dtype, value.device
         if isinstance(value, nn.Module) and id(value) in self._parts:
             return nn.Module, self._parts[id(value)]
-        if isinstance(value, BuiltinFunctionType) or (isinstance(value, FunctionType) and _package(value) == "torch"):
+        if isinstance(value, BuiltinFunctionType) or (isinstance(value, FunctionType) and package_of(value) == "torch"):
             return value
-        if isinstance(value, FunctionType) and _package(value) in PACKAGES:
+        if isinstance(value, FunctionType) and package_of(value) in PACKAGES:
             cells = [cell.cell_contents for cell in value.__closure__ or ()]
             defaults = [each and describe(each) for each in (value.__defaults__, value.__kwdefaults__)]
             return value.__code__, *map(describe, cells), *defaults
@@ -180,7 +180,8 @@ class Recorder:
         raise CannotRecordError
 
 
-def _package(value: Any) -> str:
+def package_of(value: Any) -> str:
+    """Return the name of the package in which a class or function is defined."""
     return str(value.__module__).partition(".")[0]
 
 

@@ -11,7 +11,7 @@ from fedrela.arms import ARMS, arm_label
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
+from fedrela.plots.folders import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes, name
 from fedrela.text import limited, not_one_of, percent, points, short
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from fedrela.errors import ArgumentError, DataError
 from fedrela.metrics.groups import Groups
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, Ints, read_run
+from fedrela.plots.folders import Floats, Ints, read_run
 from fedrela.plots.style import Axes
 from fedrela.text import limited, plural, short
 

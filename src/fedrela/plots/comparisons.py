@@ -12,7 +12,7 @@ from fedrela.arms import BASELINE, TREATED, arm_of_baseline
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
 from fedrela.plots.classes import heat_map
-from fedrela.plots.runs import read_summary
+from fedrela.plots.folders import read_summary
 from fedrela.plots.style import Axes
 from fedrela.text import limited, not_one_of, percent, points, short
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedrela.plots import style
-from fedrela.plots.runs import Floats
+from fedrela.plots.folders import Floats
 from fedrela.plots.style import Axes
 from fedrela.text import percent, plural
 from fedrela.theory import Clients, TwoGaussians, aggregated_threshold, margin, posterior, printed_threshold

@@ -9,7 +9,7 @@ import numpy as np
 from fedrela.arms import arm_label
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
+from fedrela.plots.folders import Floats, GridData, RunData, mean_over_seeds, read_run, read_source
 from fedrela.plots.style import Axes
 from fedrela.text import not_one_of, percent
 

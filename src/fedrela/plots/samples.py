@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedrela.errors import ArgumentError, DataError
 from fedrela.plots import style
-from fedrela.plots.runs import Floats, Ints, RunData, read_run
+from fedrela.plots.folders import Floats, Ints, RunData, read_run
 from fedrela.plots.style import Axes
 from fedrela.text import probability
 

@@ -17,8 +17,8 @@ from fedrela.errors import DataError
 from fedrela.plugin.dataset import LabelKey, RelabeledDataset
 from fedrela.plugin.passes import ClientRound, plan_passes
 from fedrela.plugin.policy import Policy, own_policy
+from fedrela.plugin.received_model import Scorer
 from fedrela.plugin.rows import reorder
-from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Forward
 from fedrela.plugin.store import LabelStore
 

@@ -25,8 +25,8 @@ from fedrela.errors import ArgumentError, DataError, FedrelaError
 from fedrela.files import digest
 from fedrela.options import options_of
 from fedrela.plugin.policy import POLICY, Policy, named_file
+from fedrela.plugin.received_model import Scorer
 from fedrela.plugin.rows import reorder
-from fedrela.plugin.scorer import Scorer
 from fedrela.plugin.scoring import Scored
 from fedrela.plugin.store import OWN_NAME, LabelStore
 from fedrela.streams import stream
@@ -63,7 +63,7 @@ def plan_passes(
     """Return a checked plan; `options` are those of `Schedule` and `Policy`."""
     schedule = Schedule(**{each.name: options.pop(each.name, each.default) for each in options_of(Schedule)})
     if rounds is None and isinstance(schedule.start, float):
-        what = f"required since start = {schedule.start} is a share of them; or give a round"
+        what = f"required, since start = {schedule.start} is a share of them; or give start as a round"
         raise ArgumentError(what, argument="rounds")
     limits = [each.name for each in options_of(Policy)]
     for name in sorted(options.keys() - set(limits)):

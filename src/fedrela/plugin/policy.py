@@ -134,9 +134,13 @@ def own_policy(given: Policy | str | Path | None, store: LabelStore) -> tuple[Po
     The file is by default the one in the root of the store. One in the folder of an experiment or client is an error.
     """
     right = store.root / POLICY
-    file = (
-        None if isinstance(given, Policy) else Path(given) if given is not None else right if right.exists() else None
-    )
+    file: Path | None
+    if isinstance(given, Policy):
+        file = None
+    elif given is not None:
+        file = Path(given)
+    else:
+        file = right if right.exists() else None
     for misplaced in (store.folder.parent / POLICY, store.folder / POLICY):
         if misplaced.is_file() and not (file is not None and file.exists() and misplaced.samefile(file)):
             raise ArgumentError(

@@ -237,7 +237,9 @@ def _values(y: Any) -> NDArray[Any]:
     if array.dtype == object and all(isinstance(each, str) for each in array.ravel()):
         array = array.astype(str)  # so that NumPy sorts and compares them as texts
     if array.ndim == 2 and array.shape[1] > 1:
-        raise DataError(f"y: expected one label per row, got shape {array.shape}; of one-hot labels give the argmax")
+        raise DataError(
+            f"y: expected one label per row, got shape {array.shape}; for one-hot labels, pass their argmax"
+        )
     return np.asarray(column_or_1d(array))
 
 

@@ -129,7 +129,7 @@ class LabelStore:
         if owner != [self.experiment, self.client] or type(ledger.options.get("round")) is not int:
             raise IntegrityError(f"{self.folder / name}: not made by client {self.client} in {self.experiment}")
         for _ in range(WAITS):  # another process may have written the ledger, and be about to write its entry
-            if check_ledger(self.log, name, ledger):
+            if check_ledger(self.log, name, ledger) is not None:
                 return ledger
             time.sleep(0.02)
         message = "FedReLa: %s has no entry in %s: its writer was killed, or the log was removed; see fedrela ledger"

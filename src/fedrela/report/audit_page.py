@@ -17,9 +17,9 @@ from fedrela.report.run_page import MOST_ROWS, largest
 from fedrela.text import limited, listed, percent, plural, probability
 
 ADVICE = (
-    "Nothing has been changed. Review the rows below with someone who knows the data. A move does not say that a label "
-    "was wrong: it gives a rarer class a sample that looks like it to the model, for training. Which rows move is "
-    "drawn when fedrela relabel runs, each with its own probability, and every move can be undone."
+    "Nothing has been changed. Review the rows below with someone who knows the data. A move does not mean that a "
+    "label was wrong: it lends a rarer class a training sample that the model finds similar. fedrela relabel draws "
+    "which rows move, each with its own probability, and every move can be undone."
 )
 
 

@@ -13,8 +13,8 @@ from fedrela.arms import ARMS, Arm, arm_label, is_matched
 from fedrela.metrics.paired import is_noise
 from fedrela.plots.classes import first_pair
 from fedrela.plots.comparisons import Summary, gain_rows, gain_text
+from fedrela.plots.folders import GridData, RunData
 from fedrela.plots.rounds import arm_runs
-from fedrela.plots.runs import GridData, RunData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.run_page import largest
 from fedrela.report.tables import MOVED, Value, paper_cell, spread_text, values_of

@@ -9,8 +9,8 @@ import numpy as np
 
 from fedrela.arms import arm_label
 from fedrela.plots.comparisons import Summary, value_text
+from fedrela.plots.folders import GridData, RunData
 from fedrela.plots.rounds import SPANS
-from fedrela.plots.runs import GridData, RunData
 from fedrela.report.compare_page import compare_page, compare_tables, compare_values
 from fedrela.report.page import Block, Facts, Page, Section, Table, Text, say
 from fedrela.report.reproduction_page import remarks, reproduce_page, reproduce_tables, reproduce_values
@@ -19,6 +19,7 @@ from fedrela.report.sweep_page import sweep_page, sweep_tables, sweep_values
 from fedrela.report.tables import Value, csv_text, latex, markdown
 from fedrela.runfolder.grids import GridFolder
 from fedrela.runfolder.json_records import json_file
+from fedrela.runfolder.names import RESULT
 from fedrela.text import duration, limited, plural
 
 MOST_ROWS = 200
@@ -89,7 +90,7 @@ def heading(summary: Summary) -> str:
 def _samples(folder: GridFolder) -> Section:
     """Return the gallery of the first finished run with FedReLa."""
     for cell in folder.cells:
-        if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / "result.json").exists():
+        if cell["arm"] in ("fedrela", "fedrela-drop") and (folder.place(cell) / RESULT).exists():
             said = Text(f"From {limited(cell['baseline'])} with seed {cell['seed']}, {cell['folder']}.", "muted")
             return Section("samples", SAMPLES, [said, *gallery(RunData(folder.run_folder(cell)))])
     return Section("samples", SAMPLES, [])

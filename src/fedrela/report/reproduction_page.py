@@ -12,7 +12,7 @@ import numpy as np
 from fedrela import plots
 from fedrela.arms import BASELINE, TREATED
 from fedrela.plots.comparisons import Entry, Gain, Summary, entry_value, gains_of, table_gains
-from fedrela.plots.runs import GridData
+from fedrela.plots.folders import GridData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import NONE, Value, paper_cell, values_of
 from fedrela.text import limited, points, stated_number

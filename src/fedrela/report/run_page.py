@@ -15,8 +15,8 @@ from fedrela import plots
 from fedrela.metrics.heterogeneity import measure_heterogeneity
 from fedrela.plots.classes import confusion_shares
 from fedrela.plots.clients import MOST_CLIENTS
+from fedrela.plots.folders import RunData
 from fedrela.plots.rounds import SPANS
-from fedrela.plots.runs import RunData
 from fedrela.plots.samples import looks, png, run_scores
 from fedrela.report.page import Block, Facts, Figure, Page, Picture, Pictures, Section, Table, Text, change, say
 from fedrela.runfolder import RunFolder, RunStatus

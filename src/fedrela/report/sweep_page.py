@@ -9,7 +9,7 @@ from typing import Any
 from fedrela import plots
 from fedrela.arms import AS_GIVEN, arm_label, arm_of_baseline
 from fedrela.plots.comparisons import VALIDATION, Summary, arms_of, points_of, value_text
-from fedrela.plots.runs import GridData
+from fedrela.plots.folders import GridData
 from fedrela.report.page import Block, Figure, Page, Section, Table, Text, say
 from fedrela.report.tables import MOVED, Value, spread_text, values_of
 from fedrela.text import limited, listed, percent

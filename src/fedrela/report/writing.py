@@ -14,7 +14,7 @@ from fedrela import plots
 from fedrela.arguments import check_choice
 from fedrela.errors import ArgumentError
 from fedrela.files import write_bytes
-from fedrela.plots.runs import RunData, open_folder
+from fedrela.plots.folders import RunData, open_folder
 from fedrela.plots.samples import ACROSS
 from fedrela.plots.style import COLUMN, PAGE, name, new_figure
 from fedrela.plots.svg import save

@@ -143,7 +143,7 @@ class Study:
 
     @property
     def strays(self) -> int:
-        """The number of records in ``summary.json`` of runs that ``study.toml`` does not have, and `write` drops."""
+        """How many records in ``summary.json`` belong to runs that ``study.toml`` no longer has; `write` drops them."""
         return len(self.summary()["cells"]) - len(self.records) if self._written else 0
 
     @property
@@ -317,9 +317,8 @@ def _rounded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Check:
-    """A repeated run: its record, whether the two agree, and why."""
+    """Whether a repeated run agrees with its record, and why."""
 
-    record: Record
     same: bool
     words: str
 
@@ -358,11 +357,11 @@ def compared(wanted: Record, found: Record) -> Check:
     worst = max(names, key=lambda name: abs(wanted[name] - found[name]))
     gap = abs(wanted[worst] - found[worst])
     if wanted["weights_sha256"] == found["weights_sha256"]:
-        return Check(wanted, not gap, f"{SAME}, but {worst} differs by {100 * gap:.1f} points" if gap else SAME)
+        return Check(not gap, f"{SAME}, but {worst} differs by {100 * gap:.1f} points" if gap else SAME)
     if wanted["environment"] == found["environment"]:
-        return Check(wanted, False, OTHER)
+        return Check(False, OTHER)
     words = f"{worst} differs by {100 * gap:.1f} points, {'within' if gap <= TOLERANCE else 'more than'} the tolerance"
-    return Check(wanted, gap <= TOLERANCE, f"not the same machine and versions; {words} of {100 * TOLERANCE:g}")
+    return Check(gap <= TOLERANCE, f"not the same machine and versions; {words} of {100 * TOLERANCE:g}")
 
 
 SAME = "the same weights, bit by bit"

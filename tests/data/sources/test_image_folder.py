@@ -154,7 +154,7 @@ WRONG_LISTS = {
     "no label": ("train/cat/0.png\n", "expected a path and a label"),
     "text label": ("train/cat/0.png cat\n", "expected a path and a label"),
     "negative label": ("train/cat/0.png -1\n", "expected a path and a label"),
-    "gap in labels": ("train/cat/0.png 0\ntrain/dog/0.png 2\n", "no image of class 1"),
+    "gap in labels": ("train/cat/0.png 0\ntrain/dog/0.png 2\n", "class 1 has no image"),
     "empty": ("\n", "names no image"),
     "not there": ("train/cat/9.png 0\n", r"train/cat/9\.png: cannot be read"),
 } | {
@@ -177,7 +177,7 @@ def test_wrong_lists(folders, case):
 def test_a_test_label_beyond_the_training_labels(folders):
     root, _ = folders
     put_lists(root, GOOD_TRAIN, "val/cat/0.png 2\n")
-    with pytest.raises(DataError, match="label 2, but training labels end at 1"):
+    with pytest.raises(DataError, match="label 2, but the largest training label is 1"):
         load("imagenet_lt", root, size=8)
 
 
@@ -334,6 +334,14 @@ def test_the_shorter_side_is_resized_and_the_centre_cropped(tmp_path, noise, hei
 def test_a_picture_like_a_thread_does_not_explode(tmp_path, noise):
     put(tmp_path / "a.png", noise(1, 9000, 3))
     assert image_folder.decode_image(tmp_path / "a.png", 1024, 3).shape == (3, 1024, 1024)
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 3)])
+def test_a_picture_is_encoded_and_read_back(tmp_path, noise, shape):
+    pixels = noise(*shape)
+    (tmp_path / "a.png").write_bytes(image_folder.encode_png(pixels))
+    with Image.open(tmp_path / "a.png") as image:
+        assert np.array_equal(np.asarray(image), pixels)
 
 
 def test_a_large_jpeg_keeps_its_picture(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from fedrela.data.sources import load
 from fedrela.data.sources import npz as npz_module
-from fedrela.data.sources.labels import check_labels
+from fedrela.data.sources.labels import check_codes
 from fedrela.errors import ArgumentError, DataError
 
 
@@ -173,9 +173,9 @@ def test_wrong_labels_without_class_names(tmp_path, table, case):
 
 def test_classes_without_names_end_at_65536():
     where = "y_train"
-    assert check_labels(np.arange(65536), None, where).max() == 65535
+    assert check_codes(np.arange(65536), None, where).max() == 65535
     with pytest.raises(DataError, match=r"sample 65536: expected a label from 0 to 65535 .*got 65536"):
-        check_labels(np.arange(65537), None, where)
+        check_codes(np.arange(65537), None, where)
 
 
 def test_names_that_are_no_characters(tmp_path, images):

@@ -190,7 +190,9 @@ def test_numbers_with_commas_and_signs_are_no_categories(csv_file, form):
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_the_index_of_a_frame_is_no_feature(csv_file, name):
     path = csv_file(f"{name},x,label\n" + "".join(f"{i},{i % 3},{'ab'[i % 2]}\n" for i in range(9)))
-    with pytest.raises(DataError, match=r"seems to be the index of a frame; leave it out with ignore = \[0\]"):
+    with pytest.raises(
+        DataError, match=r"looks like the index of a pandas DataFrame; leave it out with ignore = \[0\]"
+    ):
         load("csv", path)
     assert load("csv", path, ignore=[0]).feature_names == ("x",)
 

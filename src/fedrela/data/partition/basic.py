@@ -218,7 +218,9 @@ def natural(client_ids: ArrayLike, clients: int | None = None, *, seed: int) -> 
     names, group = np.unique(ids, return_inverse=True)
     number = names.size if clients is None else check_integer("clients", clients, 1)
     if number > ids.size:
-        raise ArgumentError(f"{number} clients need {number} samples, there are {ids.size}", argument="clients")
+        raise ArgumentError(
+            f"{number} clients need {number} samples, but there are only {ids.size}", argument="clients"
+        )
     if number < names.size:
         return parts_of(_merge(np.bincount(group), number)[group], number)
     return parts_of(_split(group.astype(np.int64), number, seed), number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedrela.data.cache import PathOrNone
+from fedrela.data.checks import repeated
 from fedrela.errors import DataError
 from fedrela.options import Option, options_from
 from fedrela.text import shown
@@ -191,8 +191,7 @@ def _check_ids(source: Source) -> None:
     lengths = tuple(map(len, (source.ids_train, source.ids_test, source.y_train, source.y_test)))
     if ids and lengths[:2] != lengths[2:]:
         raise DataError(f"{source.name}: ids_train, ids_test: expected {lengths[2:]} ids, got {lengths[:2]}")
-    if len(set(ids)) < len(ids):
-        twice = next(name for name, times in Counter(ids).items() if times > 1)
+    if (twice := repeated(ids)) is not None:
         raise DataError(f"{source.name}: ids_train, ids_test: two samples have the id {shown(twice)}")
 
 

@@ -12,13 +12,14 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import BLOCK, NewArray, PathOrNone, Progress, cached_arrays
+from fedrela.data.cache import NewArray, PathOrNone, Progress, cached_arrays
 from fedrela.data.checks import first
 from fedrela.data.sources.base import DataSize, Source, SourceSpec, archive
 from fedrela.data.sources.file_readers import read_exactly, reading, root_folder
 from fedrela.data.sources.labels import class_names_from_lines
 from fedrela.errors import DataError
 from fedrela.files import digest_file
+from fedrela.files.reading import BLOCK
 
 PIXELS = 3 * 32 * 32
 LONGEST_NAMES = 1 << 16

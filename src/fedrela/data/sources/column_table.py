@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, SupportsInt
 import numpy as np
 from numpy.typing import NDArray
 
+from fedrela.data.checks import repeated
 from fedrela.data.sources.file_readers import Npz, RowPosition, csv_rows, is_number, read_npy
 from fedrela.errors import ArgumentError, DataError
 from fedrela.text import nearest_hint
@@ -133,8 +133,7 @@ def delimiter_hint(path: Path, names: list[str]) -> str:
 def _check_names(path: Path, names: Sequence[str]) -> None:
     if not names:
         raise DataError(f"{path}: has no columns")
-    if len(set(names)) != len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
+    if (twice := repeated(names)) is not None:
         raise DataError(f"{path}: two columns have the name {twice[:40]!r}")
 
 

@@ -21,9 +21,10 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fedrela.data.cache import BLOCK, PathOrNone, Progress
+from fedrela.data.cache import PathOrNone, Progress
 from fedrela.errors import ArgumentError, DataError
 from fedrela.files import safe_join, safe_path
+from fedrela.files.reading import BLOCK
 from fedrela.text import one_line
 
 DEFLATE_LIMIT = 1032  # the largest expansion of a deflate stream; a header that claims more is false

@@ -17,7 +17,7 @@ from fedrela.data.cache import PathOrNone
 from fedrela.data.sources.arrays import refuse_rounding
 from fedrela.data.sources.base import Source
 from fedrela.data.sources.file_readers import root_folder
-from fedrela.data.sources.image_folder import DEEP_MODES, MODES
+from fedrela.data.sources.image_folder import check_form, square
 from fedrela.data.sources.labels import TEST_SHARE, encode_labels, stratified
 from fedrela.errors import ArgumentError, DataError
 
@@ -51,13 +51,14 @@ def load(
     label
         The column with the class.
     image, size, channels
-        The column with images, by default the first of that kind; every image becomes ``size x size``. Without one,
-        all columns of numbers are the features of a table.
+        The column with images, by default the first of that kind; every image becomes ``size x size``, its centre
+        square, in colour (3 `channels`) or grey (1). Without one, all columns of numbers are the features of a table.
     partitioner, partitions, alpha, partition_by
         Client ids from a partitioner of flwr-datasets: "iid", "dirichlet" (by class) or "natural_id" (by the column
         `partition_by`). For the first two, rows are shuffled by `seed`, as Flower does. Use them with
         ``partition = { kind = "natural" }``.
     """
+    check_form(size, channels)
     if partitioner is not None:
         check_choice("partitioner", partitioner, PARTITIONERS)
     rows, held_out, where = _read(root, train, test)
@@ -110,15 +111,12 @@ def _samples(
     images = [name for name, kind in kinds.items() if isinstance(kind, Image)]
     if image is not None or images:
         column, found = image or images[0], [each for part in parts for each in part[image or images[0]]]
+        pixels = np.empty((len(found), channels, size, size), np.uint8)
         for row, each in enumerate(found):
             if each is None:
                 raise DataError(f"{where}: column {column!r}: image {row}: is missing")
-            if each.mode in DEEP_MODES:
-                what = f"{where}: column {column!r}: image {row}: expected 8 bits per channel, got mode {each.mode}"
-                raise DataError(f"{what}; convert it first")
-        resized = [each.convert(MODES[channels]).resize((size, size)) for each in found]
-        pixels = np.stack([np.asarray(each, np.uint8).reshape(size, size, channels) for each in resized])
-        return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)), ()
+            pixels[row] = square(each, size, channels, f"{where}: column {column!r}: image {row}")
+        return pixels, ()
     numbers = [
         name
         for name, kind in kinds.items()

@@ -6,6 +6,7 @@ Images are decoded with Pillow to squares of one size.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +64,7 @@ def load(
     label per line, as ImageNet-LT has them (see `list_files`). Every image becomes ``size x size``, in colour (3
     `channels`) or grey (1).
     """
-    _check_form(size, channels)
+    check_form(size, channels)
     base = root_folder(root)
     if (train_list is None) != (test_list is None):
         raise ArgumentError("expected both train_list and test_list, or neither", argument="train_list")
@@ -77,7 +79,7 @@ def load_tiny_imagenet(
     root: PathOrNone = None, *, size: int = 64, cache: PathOrNone = None, progress: Progress | None = None
 ) -> Source:
     """Return Tiny-ImageNet from ``root/tiny-imagenet-200`` or `root`; its annotated ``val`` part is the test set."""
-    _check_form(size)
+    check_form(size)
     base = _find_tiny(root)
     return _load("tiny_imagenet", base, list_folders(base, "val", ""), size, 3, cache, progress)
 
@@ -101,7 +103,7 @@ def load_imagenet_lt(
     progress: Progress | None = None,
 ) -> Source:
     """Return ImageNet-LT: ImageNet's ``train`` and ``val`` folders in `root`, and the two lists beside them."""
-    _check_form(size)
+    check_form(size)
     base = root_folder(root)
     return _load("imagenet_lt", base, list_files(base, train_list, test_list), size, 3, cache, progress)
 
@@ -140,7 +142,8 @@ def check_files(root: Path, files: Sequence[Path]) -> None:
             raise DataError(f"{path}: expected an image, got a folder, a pipe or a device")
 
 
-def _check_form(size: int, channels: int = 3) -> None:
+def check_form(size: int, channels: int = 3) -> None:
+    """Raise if images cannot have this size or number of channels."""
     checked(SIZE, size)
     if channels not in MODES:
         raise ArgumentError(f"expected 1 (grey) or 3 (colour), got {channels!r}", argument="channels")
@@ -187,10 +190,10 @@ def list_files(root: Path, train_list: str, test_list: str) -> Listing:
     for number, (_, label) in enumerate(test, 1):
         if label >= classes:
             where = f"{root / test_list}: image {number}"
-            raise DataError(f"{where}: label {label}, but training labels end at {classes - 1}")
+            raise DataError(f"{where}: label {label}, but the largest training label is {classes - 1}")
     absent = set(range(classes)) - {label for _, label in train}
     if absent:
-        what = f"no image of class {min(absent)}, but of class {classes - 1}"
+        what = f"class {min(absent)} has no image, but class {classes - 1} has"
         raise DataError(f"{root / train_list}: {what}; labels must be 0 to C - 1")
     return Listing(train, test, _names_of(train, classes))
 
@@ -302,30 +305,45 @@ def quiet_about_size() -> Iterator[None]:
 
 
 def decode_image(path: Path, size: int, channels: int) -> NDArray[np.uint8]:
-    """Return the centre square of an image, resized to `size`, as ``(channels, size, size)``.
-
-    This is the usual "resize the shorter side, crop the centre" in one step, bilinear with antialiasing. An image of
-    this size keeps its pixels. A JPEG more than twice as large as necessary is decoded at a fraction of its size;
-    transparency is dropped.
-    """
-    from PIL import Image, ImageOps
+    """Return an image file as `square` does; a JPEG over twice as large as necessary is decoded at a fraction of it."""
+    from PIL import Image
 
     try:
         with Image.open(path, formats=FORMATS) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 raise DataError(f"{path}: expected at most {MAX_PIXELS} pixels, got {width}x{height}")
-            if image.mode in DEEP_MODES:
-                raise DataError(f"{path}: expected 8 bits per channel, got mode {image.mode}; convert it first")
             image.draft(None, (2 * size, 2 * size))
-            opaque = image.convert("RGBA") if "transparency" in image.info else image
-            square = ImageOps.fit(opaque.convert(MODES[channels]), (size, size), Image.Resampling.BILINEAR)
-            pixels = np.asarray(square).reshape(size, size, channels)
+            return square(image, size, channels, path)
     except DataError:
         raise
     except Exception as error:  # Pillow raises many kinds of exception for broken files
         raise DataError(f"{path}: not a readable image: {one_line(error, 120)}") from error
-    return pixels.transpose(2, 0, 1)
+
+
+def square(image: Any, size: int, channels: int, where: object) -> NDArray[np.uint8]:
+    """Return the centre square of an image, resized to `size`, as ``(channels, size, size)``.
+
+    This is the usual "resize the shorter side, crop the centre" in one step, bilinear with antialiasing. An image of
+    this size keeps its pixels; transparency is dropped.
+    """
+    from PIL.Image import Resampling
+    from PIL.ImageOps import fit
+
+    if image.mode in DEEP_MODES:
+        raise DataError(f"{where}: expected 8 bits per channel, got mode {image.mode}; convert it first")
+    opaque = image.convert("RGBA") if "transparency" in image.info else image
+    fitted = fit(opaque.convert(MODES[channels]), (size, size), Resampling.BILINEAR)
+    return np.asarray(fitted).reshape(size, size, channels).transpose(2, 0, 1)
+
+
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return a picture, ``(height, width)`` in grey or ``(height, width, 3)`` in colour, as a PNG file."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    return file.getvalue()
 
 
 SPEC = SourceSpec(

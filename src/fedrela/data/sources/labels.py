@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedrela.arguments import check_integer
 from fedrela.core.input_checks import is_missing
 from fedrela.core.ledger import MOST_CLASSES as MOST_CLASSES  # the limit of all readers
-from fedrela.data.checks import first
+from fedrela.data.checks import first, repeated
 from fedrela.errors import DataError
 from fedrela.options import Option, checked
 from fedrela.streams import stream
@@ -31,8 +30,7 @@ def check_class_names(names: Sequence[str], where: str) -> tuple[str, ...]:
             raise DataError(f"{where}: a class name must be printable and not empty, got {name[:40]!r}")
     if len(names) > MOST_CLASSES:
         raise DataError(f"{where}: expected at most {MOST_CLASSES} classes, got {len(names)}")
-    if len(set(names)) != len(names):
-        twice = next(name for name, times in Counter(names).items() if times > 1)
+    if (twice := repeated(names)) is not None:
         raise DataError(f"{where}: class names must differ, {twice!r} occurs twice")
     return tuple(names)
 
@@ -67,7 +65,7 @@ def encode_labels(
         return codes.astype(np.int64), check_class_names([str(value) for value in classes], where)
     names = check_class_names([str(name) for name in class_names], where)
     if _without_objects(values, where).dtype.kind in "iubf":
-        return check_labels(plain, len(names), where), names
+        return check_codes(plain, len(names), where), names
     position = {name: c for c, name in enumerate(names)}
     texts = [str(value) for value in plain]
     for i, text in enumerate(texts):
@@ -76,7 +74,7 @@ def encode_labels(
     return np.array([position[text] for text in texts], np.int64), names
 
 
-def check_labels(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
+def check_codes(values: NDArray[Any], classes: int | None, where: str) -> NDArray[np.int64]:
     """Return integer labels as int64 if all are in 0 .. C - 1; the error names the first that is not.
 
     Without class names C is unknown and at most the number of samples: a single wrong label must not create a class,

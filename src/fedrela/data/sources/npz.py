@@ -22,7 +22,7 @@ from fedrela.data.sources.arrays import (
 )
 from fedrela.data.sources.base import Source, SourceSpec, refuse_multi_label
 from fedrela.data.sources.file_readers import Npz, named_file
-from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_labels, encode_clients
+from fedrela.data.sources.labels import MOST_CLASSES, check_class_names, check_codes, encode_clients
 from fedrela.data.sources.table import Features
 from fedrela.errors import ArgumentError, DataError
 
@@ -61,8 +61,8 @@ def load(
     if not names:
         if not raw["y_train"].size:
             raise DataError(f"{_at(archive, 'y_train')}: expected at least one label, or class_names")
-        names = tuple(map(str, range(check_labels(raw["y_train"], None, _at(archive, "y_train")).max() + 1)))
-    y_train, y_test = (check_labels(values, len(names), _at(archive, name)) for name, values in raw.items())
+        names = tuple(map(str, range(check_codes(raw["y_train"], None, _at(archive, "y_train")).max() + 1)))
+    y_train, y_test = (check_codes(values, len(names), _at(archive, name)) for name, values in raw.items())
     clients = None
     if "client_train" in archive.names:
         clients = encode_clients(archive.read("client_train"), _at(archive, "client_train"))

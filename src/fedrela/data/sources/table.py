@@ -150,7 +150,7 @@ def _refuse_index(table: ColumnTable, columns: Sequence[str]) -> None:
     for position, name in enumerate(table.columns):
         if name in INDEX_NAMES and name in columns:
             advice = f"leave it out with ignore = [{position}]"
-            raise DataError(f"{table.path}: column {name!r} seems to be the index of a frame; {advice}")
+            raise DataError(f"{table.path}: column {name!r} looks like the index of a pandas DataFrame; {advice}")
 
 
 def _texts(table: ColumnTable, name: str, are_names: bool) -> NDArray[np.generic]:

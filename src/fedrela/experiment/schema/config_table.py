@@ -20,6 +20,7 @@ from fedrela.options import Option, Options, checked, options_of, without_none
 from fedrela.text import shown, unknown
 
 Declared = TypeVar("Declared", bound=Options)
+LARGEST_SIZE = 1_000_000  # of one dimension or layer; larger numbers are mistakes that would exhaust memory
 
 
 class Fault(NamedTuple):
@@ -73,6 +74,16 @@ class ConfigTable(BaseModel):
     def comments(self) -> dict[str, str]:
         """Return a one-line description of each key."""
         return {name: field.description or "" for name, field in type(self).model_fields.items()}
+
+
+def sizes(value: Any, what: str) -> tuple[int, ...]:
+    """Return a list of sizes; `what` says in the message of an error what they are of."""
+    if not isinstance(value, list | tuple):
+        raise ArgumentError(f"expected a list of integers, {what}, got {shown(value)}")
+    for i, size in enumerate(value):
+        if type(size) is not int or not 1 <= size <= LARGEST_SIZE:
+            raise ArgumentError(f"expected an integer from 1 to {LARGEST_SIZE}, got {shown(size)}", item=(i,))
+    return tuple(value)
 
 
 def plain_table(value: Any) -> Any:

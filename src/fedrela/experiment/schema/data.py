@@ -25,7 +25,7 @@ from fedrela.experiment.schema.config_table import (
     setting,
 )
 from fedrela.metrics.groups import evaluation_groups
-from fedrela.records import PROTOCOLS
+from fedrela.records import GROUP_PROTOCOLS
 from fedrela.text import shown
 
 
@@ -95,7 +95,7 @@ class DataConfig(ConfigTable):
         "images and series: fit, none, or mean and std per channel, for uint8 images as fractions of white; local: "
         "each private node by its own",
     )
-    protocol: Annotated[str, one_of(PROTOCOLS)] = setting(
+    protocol: Annotated[str, one_of(GROUP_PROTOCOLS)] = setting(
         "counts", "how classes are sorted into head, medium and tail for evaluation"
     )
 

@@ -25,6 +25,7 @@ from fedrela.experiment.schema.config_table import (
     options_table,
     raise_any,
     setting,
+    sizes,
 )
 from fedrela.experiment.schema.data import DataConfig, source_options, source_root
 from fedrela.options import option
@@ -35,7 +36,6 @@ PLACES = ("server", "clients", "both")
 COUNTED = ("test", "counts")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 KEY = re.compile(r"((?:ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)) [A-Za-z0-9+/]+={0,2})(?: .*)?")
-LARGEST_SIDE = 1_000_000
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -61,12 +61,7 @@ def _nodes(value: Any) -> tuple[str, ...]:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        raise ArgumentError(f"expected a list of integers, the shape of one sample, got {shown(value)}")
-    for i, size in enumerate(value):
-        if type(size) is not int or not 1 <= size <= LARGEST_SIDE:
-            raise ArgumentError(f"expected an integer from 1 to {LARGEST_SIDE}, got {shown(size)}", item=(i,))
-    return tuple(value)
+    return sizes(value, "the shape of one sample")
 
 
 def _groups(value: Any) -> str | dict[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, model_validator
 
 from fedrela.errors import ArgumentError
 from fedrela.experiment.schema.config_table import (
+    LARGEST_SIZE,
     ConfigTable,
     Fault,
     checked_options,
@@ -20,15 +21,14 @@ from fedrela.experiment.schema.config_table import (
     one_of,
     raise_any,
     setting,
+    sizes,
 )
 from fedrela.options import Option, options_of
-from fedrela.text import shown
 
 if TYPE_CHECKING:
     from fedrela.algorithms import Algorithm
 
 DTYPES = ("float32", "float64")
-WIDEST = 1_000_000  # units of a layer; larger numbers are mistakes that would exhaust memory
 DEEPEST = 1_000  # layers
 
 
@@ -55,14 +55,9 @@ def _find_model() -> Callable[[object], Any]:
 
 
 def _check_sizes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        raise ArgumentError(f"expected a list of integers, one per layer, got {shown(value)}")
-    if len(value) > DEEPEST:
+    if isinstance(value, list | tuple) and len(value) > DEEPEST:
         raise ArgumentError(f"expected at most {DEEPEST} layers, got {len(value)}")
-    for i, size in enumerate(value):
-        if type(size) is not int or not 1 <= size <= WIDEST:
-            raise ArgumentError(f"expected an integer from 1 to {WIDEST}, got {shown(size)}", item=(i,))
-    return tuple(value)
+    return sizes(value, "one per layer")
 
 
 class ModelConfig(ConfigTable):
@@ -73,7 +68,7 @@ class ModelConfig(ConfigTable):
     name: Annotated[str, component_name(_find_model, sure="mlp")] = setting(
         "mlp", "the network; its own options are keys of this table"
     )
-    projection: int = setting(0, "width of MOON's projection before the last layer; 0: none", ge=0, le=WIDEST)
+    projection: int = setting(0, "width of MOON's projection before the last layer; 0: none", ge=0, le=LARGEST_SIZE)
     dtype: Annotated[str, one_of(DTYPES)] = setting("float32", "float32 or float64")
 
     @model_validator(mode="after")
@@ -91,7 +86,7 @@ class ModelConfig(ConfigTable):
         if not isinstance(found, ModelSpec):
             return tuple(Option(name, Any, default, "") for name, default in model_options(self.name).items())
         hints = get_type_hints(found.make)
-        kinds: dict[Any, dict[str, Any]] = {int: {"ge": 1, "le": WIDEST}, str: {"words": NORMS}}
+        kinds: dict[Any, dict[str, Any]] = {int: {"ge": 1, "le": LARGEST_SIZE}, str: {"words": NORMS}}
         return tuple(
             Option(name, hints[name], default, "", **kinds.get(hints[name], {"check": _check_sizes}))
             for name, default in model_options(self.name).items()

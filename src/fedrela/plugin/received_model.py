@@ -145,9 +145,8 @@ class Scorer:
             off = (np.abs(total - 1) > ROW_SUM_TOLERANCE) | (Q.min(axis=1) < 0)
             if off.any():
                 row = int(off.argmax())
-                what = (
-                    f"its outputs for row {row} are no probabilities: smallest {Q[row].min():.3g}, sum {total[row]:.3g}"
-                )
+                what = f"its outputs for row {row} are not probabilities"
+                what += f": smallest {Q[row].min():.3g}, sum {total[row]:.3g}"
                 raise ArgumentError(f'{what}; if they are logits, leave out outputs="probabilities"', argument="model")
 
     def score(self) -> Scored:
