@@ -13,7 +13,7 @@ from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import DataError
 from fedrela.experiment import compare
 from fedrela.experiment.toml.writer import toml_text
-from fedrela.reproduction import studies
+from fedrela.reproduction import studies, study_records
 from fedrela.reproduction.studies import Study
 from helpers.small_runs import small
 
@@ -73,9 +73,8 @@ def test_some_runs_of_a_study_alone(run):
     assert (done.code, done.err) == (0, "")
     (found,) = json.loads((folder / "summary.json").read_text())["cells"]
     assert (found["arm"], found["seed"], found["values"]) == ("fedrela", 2, {"relabel.tau": 0.2})
-    assert (
-        run("results", "run", folder, "--only", "seed=3").line() == "results/one: only: expected one of 1, 2, got '3'"
-    )
+    wrong = run("results", "run", folder, "--only", "seed=3")
+    assert (wrong.code, wrong.line()) == (2, "only: expected one of 1, 2, got '3'")
     wrong = run("results", "run", "results", "--only", "seed=1")
     assert (wrong.code, wrong.line()) == (2, "only: expected the folder of one study with it")
 
@@ -150,7 +149,7 @@ def test_the_queue_goes_on_after_a_study_that_cannot_be_run(run):
         "".join(f'[[study]]\nname = "{name}"\ntitle = "the {name} one"\nminutes = 2\n' for name in ("bad", "good"))
     )
     done = run("results", "run")
-    assert done.code == 1
+    assert done.code == 3
     assert "results/bad: " in done.err
     assert "gone.npz is missing" in done.err
     assert "good: 1 of 1 run recorded" in done.out
@@ -215,7 +214,7 @@ def test_records_are_dropped_only_if_asked_for(run):
     text = (folder / "summary.json").read_text()
     write(train={"rounds": 7})
     done = run("results", "run", folder, "--store", "elsewhere")
-    assert done.code == 1
+    assert done.code == 2
     assert "4 records in summary.json: study.toml no longer has such runs; restore study.toml, or --drop" in done.line()
     assert (folder / "summary.json").read_text() == text
     assert run("results", "run", folder, "--store", "elsewhere", "--drop").code == 0
@@ -227,26 +226,26 @@ def test_a_record_names_the_machine_on_which_the_run_started(run, monkeypatch):
     assert run("results", "run", folder).code == 0
     text = (folder / "summary.json").read_text()
     (folder / "summary.json").unlink()
-    monkeypatch.setattr(studies, "processor", lambda: "another one")
+    monkeypatch.setattr(study_records, "processor", lambda: "another one")
     assert run("results", "run", folder).code == 0
     assert (folder / "summary.json").read_text() == text
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("name", "text", "code", "words"),
     [
-        ("one/summary.json", "{", "one/summary.json: is not JSON; restore it"),
-        ("one/study.toml", "reproduce = 5", "expected reproduce = the name of a table"),
-        ("one/study.toml", "reproduce = 'lt'\nevery = 'yes'", "every = true or false"),
-        ("queue.toml", "study = [{ name = 'one', minutes = '10' }]", "expected tables [[study]] with name"),
+        ("one/summary.json", "{", 4, "one/summary.json: is not JSON; restore it"),
+        ("one/study.toml", "reproduce = 5", 2, "expected reproduce = the name of a table"),
+        ("one/study.toml", "reproduce = 'lt'\nevery = 'yes'", 2, "every = true or false"),
+        ("queue.toml", "study = [{ name = 'one', minutes = '10' }]", 2, "expected tables [[study]] with name"),
     ],
 )
-def test_damaged_files_are_named(run, name, text, words):
+def test_damaged_files_are_named(run, name, text, code, words):
     write()
     Path("results/queue.toml").write_text("study = [{ name = 'one', minutes = 1 }]")
     (Path("results") / name).write_text(text)
     done = run("results", "run")
-    assert done.code in (1, 2)
+    assert done.code == code
     assert words in done.line()
 
 
@@ -292,3 +291,131 @@ def test_every_record_belongs_to_its_study(name, monkeypatch):
 def test_every_study_is_queued_and_all_are_small():
     assert {each.folder.name for each in studies.read_queue(ROOT / "results")} == set(KEPT)
     assert sum(path.stat().st_size for path in (ROOT / "results").rglob("*") if path.is_file()) < 5_000_000
+
+
+def alter(folder, **changed):
+    """Write other values into every record."""
+    summary = json.loads((folder / "summary.json").read_text())
+    summary["cells"] = [{**cell, **changed} for cell in summary["cells"]]
+    (folder / "summary.json").write_text(json.dumps(summary))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"groups": {"majority": 0.9, "minority": 0.99}}, "groups"),
+        ({"per_class": [1.0] * 10}, "per_class"),
+        ({"moved": 5000}, "moved"),
+        ({"curve": [[6, 0.99]]}, "curve"),
+        ({"config_sha256": "0" * 64}, "config_sha256"),
+        ({"data_sha256": "0" * 64}, "data_sha256"),
+        ({"overall": 1.0}, "overall (off by "),
+    ],
+)
+def test_a_record_that_was_changed_by_hand_is_noticed(run, changed, words):
+    folder = write(compare={"arms": ["fedrela"], "seeds": 1})
+    assert run("results", "run", folder).code == 0
+    assert run("results", "verify", folder, "--cells", "1").code == 0
+    alter(folder, **changed)
+    done = run("results", "verify", folder, "--cells", "1")
+    assert done.code == 4
+    assert f"NOT as recorded: the same weights, bit by bit, but the record has another {words}" in done.out
+
+
+def test_elsewhere_groups_have_a_tolerance_of_their_own(run):
+    folder = write(compare={"arms": ["fedrela"], "seeds": 1})
+    assert run("results", "run", folder).code == 0
+    record = json.loads((folder / "summary.json").read_text())["cells"][0]
+    elsewhere = {"environment": {"torch": "1"}, "weights_sha256": "0" * 64}
+    near = {**record["groups"], "minority": record["groups"]["minority"] + 0.09}
+    alter(folder, **elsewhere, groups=near)
+    assert run("results", "verify", folder, "--cells", "1").code == 0
+    alter(folder, groups={**near, "minority": record["groups"]["minority"] + 0.11})
+    done = run("results", "verify", folder, "--cells", "1")
+    assert done.code == 4
+    assert "groups.minority differs by 11.0 points, more than the tolerance of 10" in done.out
+
+
+def test_two_processes_that_run_a_study_keep_each_others_records():
+    folder = write(compare={"arms": ARMS, "seeds": 1})
+    both = [Study(folder, f"store-{i}") for i in range(2)]
+    assert [len(study.records) for study in both] == [0, 0], "both begin before either has written"
+    for study, arm in zip(both, ARMS, strict=True):
+        (grid,) = study.grids(only=arm)
+        for _ in study.run(grid, SerialExecutor()):
+            pass
+    assert len(Study(folder).records) == 2
+
+
+def test_runs_on_other_data_are_not_recorded_beside_earlier_ones(run):
+    folder = write(compare={"arms": ["baseline"], "seeds": 2})
+    assert run("results", "run", folder, "--seeds", "1").code == 0
+    alter(folder, data_sha256="0" * 64)
+    done = run("results", "run", folder)
+    assert done.code == 4
+    assert "the data changed since other runs were recorded; restore what was, or remove summary.json" in done.err
+    alter(folder, data_sha256=None, code={"mine": "0"})
+    assert len(Study(folder).records) == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda cells: cells * 2, "cells[1]: this run is recorded twice; restore the file"),
+        (lambda cells: [{k: v for k, v in cells[0].items() if k != "address"}], "cells[0].address: is missing or no"),
+        (lambda cells: [cells[0] | {"overall": "high"}], "cells[0].overall: is missing or no overall"),
+        (lambda cells: [cells[0] | {"overall": float("nan")}], "is not JSON"),
+        (lambda cells: ["a"], "cells[0]: expected a table, got str"),
+        (lambda cells: {}, "expected a list of cells"),
+    ],
+)
+def test_damaged_records_are_named(run, damage, words):
+    folder = write(compare={"arms": ["baseline"], "seeds": 1})
+    assert run("results", "run", folder).code == 0
+    summary = json.loads((folder / "summary.json").read_text())
+    (folder / "summary.json").write_text(json.dumps({**summary, "cells": damage(summary["cells"])}))
+    for arguments in (("run", folder), ("verify", folder, "--cells", "1")):
+        done = run("results", *arguments)
+        assert done.code == 4
+        assert words in done.err
+
+
+def test_a_selection_cannot_wait_for_itself(run):
+    for name, other in (("one", "two"), ("two", "one")):
+        folder = write(name)
+        (folder / "study.toml").write_text(f'selection = "{other}"\n{(folder / "study.toml").read_text()}')
+    done = run("results", "run", "results/one")
+    assert (done.code, "selection: one waits for this study's own runs" in done.err) == (2, True)
+    (folder / "study.toml").write_text((folder / "study.toml").read_text().replace('"one"', '"oen"'))
+    done = run("results", "run", "results/two")
+    assert (done.code, "expected the name of a study beside it, got 'oen'" in done.err) == (2, True)
+
+
+def test_a_study_alone_has_the_exit_code_of_its_error(run):
+    folder = write()
+    (folder / "study.toml").write_text("[trian]\n")
+    assert run("results", "run", folder).code == 2
+    Path("results/queue.toml").write_text("study = [{ name = 'one', minutes = 1, seeds = '1' }]")
+    assert run("results", "run").code == 2
+
+
+def test_a_run_folder_of_another_run_is_refused(run):
+    folder = write(compare={"arms": ARMS, "seeds": 1})
+    assert run("results", "run", folder).code == 0
+    (folder / "summary.json").unlink()
+    one, other = (Path("runs/results/runs") / cell.name for cell in Study(folder).cells)
+    for source, target in ((one, "swap"), (other, one), ("swap", other)):
+        Path(source).rename(target)
+    done = run("results", "run", folder)
+    assert (done.code, "is the run of another configuration; was the folder renamed?" in done.err) == (4, True)
+
+
+def test_rounds_that_were_changed_by_hand_are_not_recorded(run):
+    folder = write(compare={"arms": ["baseline"], "seeds": 1})
+    assert run("results", "run", folder).code == 0
+    (folder / "summary.json").unlink()
+    (cell,) = Study(folder).cells
+    rounds = Path("runs/results/runs") / cell.name / "rounds.jsonl"
+    rounds.write_bytes(rounds.read_bytes().replace(b"0.", b"0.9", 1))
+    done = run("results", "run", folder)
+    assert (done.code, "rounds.jsonl: does not match its digest" in done.err) == (4, True)

@@ -57,19 +57,23 @@ def run(
     """
     from fedrela.reproduction.studies import STUDY, Study
 
-    screen, number, failed = console(), read_workers(workers), 0
-    if only and not (folder / STUDY).is_file():
-        raise ArgumentError("expected the folder of one study with it", argument="only")
+    screen, number = console(), read_workers(workers)
+    codes: set[int] = set()
+    alone = (folder / STUDY).is_file()
     tried: set[Queued] = set()
+    if only and not alone:
+        raise ArgumentError("expected the folder of one study with it", argument="only")
     while queued := next((each for each in _studies(folder) if each not in tried), None):  # studies may be added
         tried.add(queued)
         try:
-            failed += _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, only, number, drop)
+            codes |= _run_study(screen, Study(queued.folder, store), seeds or queued.seeds, only, number, drop)
         except FedrelaError as error:  # such as missing data: the other studies can be run
+            if alone:
+                raise
             print_error(f"{queued.folder}: {error}")
-            failed += 1
-    if failed:
-        raise typer.Exit(1)
+            codes.add(error.exit_code)
+    if codes:
+        raise typer.Exit(codes.pop() if len(codes) == 1 else 1)
 
 
 def _studies(folder: Path) -> list[Queued]:
@@ -80,12 +84,12 @@ def _studies(folder: Path) -> list[Queued]:
 
 def _run_study(
     screen: Console, study: Study, seeds: int | None, only: str, workers: int | str | None, drop: bool
-) -> int:
-    """Run what is left of one study, and return how many runs failed."""
-    failed = 0
+) -> set[int]:
+    """Run what is left of one study, and return the exit codes of the runs that failed."""
+    codes: set[int] = set()
     if study.strays and not drop:
         what = f"{plural(study.strays, 'record')} in summary.json: study.toml no longer has such runs"
-        raise ArgumentError(f"{what}; restore study.toml, or --drop removes the records")
+        raise ArgumentError(f"{study.folder}: {what}; restore study.toml, or --drop removes the records")
     grids = list(study.grids(seeds, only))
     study.write()
     print_line(screen, printable(f"{study.name}: {_status(study)}"), "bold")
@@ -95,9 +99,9 @@ def _run_study(
                 show(progress)
         if all(cell.name in grid.failures for cell in grid.cells):
             raise grid.failure("no run succeeded")
-        failed += len(grid.failures)
+        codes |= {cause.exit_code for cause in grid.failures.values()}
     print_line(screen, printable(f"{study.name}: {_status(study)}"))
-    return failed
+    return codes
 
 
 def _status(study: Study) -> str:
@@ -129,19 +133,21 @@ def verify(study: OneStudy, cells: Cells = 2, seed: Seed = 0, workers: Workers =
 
     [bold]Example[/]: fedrela results verify results/mammography --cells 2 --seed 7
 
-    On the same machine with the same versions the weights must be the same, bit by bit; elsewhere accuracies must agree
-    within two points. A difference gives exit code 4.
+    On the same machine with the same versions the weights must be the same, bit by bit, and all else that is recorded
+    but seconds; elsewhere accuracies must agree within two points, those of groups of classes within ten. A difference
+    gives exit code 4.
     """
-    from fedrela.reproduction import studies
+    from fedrela.reproduction import verification
+    from fedrela.reproduction.studies import Study
 
-    screen, recorded, wrong, number = console(), studies.Study(study), 0, read_workers(workers)
+    screen, recorded, wrong, number = console(), Study(study), 0, read_workers(workers)
 
     def on_start(cell: Cell) -> None:
         values = "".join(f", {key} = {value}" for key, value in cell.values.items())
         print_line(screen, printable(f"{cell.baseline}, {cell.arm}, seed {cell.seed}{values}", 160), "bold")
 
     with scratch() as folder:
-        for check in studies.verify(recorded, cells, seed, folder, on_start, number):
+        for check in verification.verify(recorded, cells, seed, folder, on_start, number):
             wrong += not check.same
             print_line(screen, f"  {'as recorded' if check.same else 'NOT as recorded'}: {check.words}")
     if wrong:

@@ -25,7 +25,7 @@ from fedrela.engine.executors.worker import CannotSendError
 from fedrela.engine.round_result import RoundResult
 from fedrela.engine.run_options import RelabelPlan
 from fedrela.engine.tasks import TaskResult
-from fedrela.errors import ArgumentError, DataError, FedrelaError, RunFailedError
+from fedrela.errors import ArgumentError, DataError, FedrelaError, IntegrityError, RunFailedError
 from fedrela.experiment.load import config_sha256
 from fedrela.experiment.manifests import check_code, check_comparable, code_of
 from fedrela.experiment.overlay import overlay
@@ -181,7 +181,10 @@ class Grid:
 
     def result(self, cell: Cell) -> Result:
         """Return the result of a finished cell."""
-        return Result.load(self.place(cell))
+        result = Result.load(self.place(cell))
+        if result.config_sha256 != cell.sha256:
+            raise IntegrityError("is the run of another configuration; was the folder renamed?", path=self.place(cell))
+        return result
 
     @cached_property
     def tasks(self) -> list[Segment]:
@@ -202,13 +205,13 @@ class Grid:
             place = self.place(cell)
             manifest = RunFolder.open(place).manifest
             check_code(place, manifest.get("code", {}), code_of(cell.config))
-            check_comparable(found.setdefault(_source(cell.config), place), manifest)
+            check_comparable(found.setdefault(source_of(cell.config), place), manifest)
         return found
 
     def _family(self, cells: Sequence[Cell], done: Mapping[str, Path]) -> Iterator[Segment]:
         """Yield the tasks of cells that share a prefix: ever longer prefixes, each before the cells that leave it."""
         before, prefix, config = 0, None, prefix_config(cells[0].config)
-        beside = done.get(_source(config))
+        beside = done.get(source_of(config))
         name = f"{file_name(config)}-s{config.seed}-{address(config)}"
         for cell in sorted(cells, key=lambda cell: prefix_rounds(cell.config)):
             shared, rounds = prefix_rounds(cell.config), cell.config.train.rounds
@@ -366,6 +369,6 @@ def _has_checkpoint(task: Segment) -> bool:
     return saved is not None and saved.round == task.last
 
 
-def _source(config: Config) -> str:
+def source_of(config: Config) -> str:
     """Return what identifies the data source of a run."""
     return json.dumps([config.data.source, config.data.options, config.data.root], default=str, sort_keys=True)

@@ -16,7 +16,7 @@ from fedrela.errors import DataError, FedrelaError
 from fedrela.models.layout import Layout, LayoutEntry
 from fedrela.records import lost_updates
 from fedrela.runfolder import RunFolder, RunStatus
-from fedrela.runfolder.names import RESULT
+from fedrela.runfolder.names import RESULT, ROUNDS
 from fedrela.text import percent
 
 WRAPPED = "module."  # what `fedrela.models.Plain` puts before the names of a module
@@ -107,8 +107,10 @@ class Result:
         return {name: shares.get(name) for name in (*self.metric_names, *more)} | {"moved": self.moved}
 
     def history(self) -> list[dict[str, Any]]:
-        """Return the record of every round."""
-        return RunFolder.open(self.folder).rounds()
+        """Return the record of every round; raise an `IntegrityError` if they are not those of the finished run."""
+        folder = RunFolder.open(self.folder)
+        folder.check(ROUNDS)
+        return folder.rounds()
 
     def lost(self) -> str:
         """Return how many updates were excluded and why the last one was; empty if none was."""

@@ -11,7 +11,7 @@ from fedrela.files.atomic import (
     write_bytes,
     write_new,
 )
-from fedrela.files.lock import hold_lock, is_locked
+from fedrela.files.lock import hold_lock, is_locked, wait_for_lock
 from fedrela.files.reading import (
     array_bytes,
     digest,
@@ -27,5 +27,5 @@ from fedrela.files.reading import (
 __all__ = [
     "NewArrayFile", "PartialFile", "append_line", "array_bytes", "digest", "digest_file", "first_free", "hold_lock",
     "is_locked", "make_folders", "new_folder", "open_plain", "read_arrays", "read_plain", "remove_temporary",
-    "safe_join", "safe_path", "size_and_digest", "write_bytes", "write_new",
+    "safe_join", "safe_path", "size_and_digest", "wait_for_lock", "write_bytes", "write_new",
 ]  # fmt: skip

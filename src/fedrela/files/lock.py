@@ -65,6 +65,18 @@ def hold_lock(path: Path) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def wait_for_lock(path: Path, seconds: float = 10.0) -> Iterator[None]:
+    """Hold an existing file, which stays as it is, while the block runs; wait for other holders, but not for ever."""
+    with open_plain(path) as file:
+        end = time.monotonic() + seconds
+        while not try_lock(file.fileno()):
+            if time.monotonic() > end:
+                raise BusyError(f"{path}: another process holds it; wait until it has ended")
+            time.sleep(RETRY_SECONDS[0])
+        yield
+
+
 def _owner(data: bytes) -> str:
     try:
         owner = json.loads(data)

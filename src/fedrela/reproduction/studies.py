@@ -12,8 +12,7 @@ one sets itself stay as they are.
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -24,23 +23,19 @@ from fedrela.arguments import check_choice
 from fedrela.engine.executors import Executor
 from fedrela.errors import ArgumentError, DataError, IntegrityError
 from fedrela.experiment.comparison import Compare
-from fedrela.experiment.grid import Cell, Grid, Progress
+from fedrela.experiment.grid import Cell, Grid, Progress, source_of
 from fedrela.experiment.load import parse_config
 from fedrela.experiment.overlay import nested, overlay
-from fedrela.experiment.result import Result
-from fedrela.experiment.runner import run
 from fedrela.experiment.sweeps import SweepPlan
 from fedrela.experiment.toml.reader import parse_toml, read_text
 from fedrela.experiment.toml.writer import leaves
-from fedrela.files import digest, read_plain, write_bytes
-from fedrela.models.runtime import processor
+from fedrela.files import digest, read_plain, wait_for_lock, write_bytes
 from fedrela.reproduction.entries import matching
 from fedrela.reproduction.measurement import Reproduction
 from fedrela.reproduction.paper_table import paper_table
-from fedrela.runfolder import RunFolder
+from fedrela.reproduction.study_records import check_records, run_record
 from fedrela.runfolder.json_records import Record
-from fedrela.runfolder.names import MACHINE
-from fedrela.text import plural
+from fedrela.text import listed, plural
 
 STUDY, SUMMARY, QUEUE, FORMAT = "study.toml", "summary.json", "queue.toml", "fedrela-study-1"
 LIMIT = 1 << 24  # bytes of any of these
@@ -48,10 +43,6 @@ NOT_OF_A_RUN = (  # tables and keys that no single run depends on
     "compare", "sweep", "selection", "engine", "report", "protocol", "seeds", "every",
 )  # fmt: skip
 TABLE_KEYS = ("reproduce", "scale", "protocol", "seeds", "every")  # of a study that is a table of the paper
-CURVE = 20  # points of accuracy over rounds that a record keeps, about
-VALIDATION_KEYS = ("overall", "balanced", "groups")  # of the accuracies on the clients' validation samples
-DIGITS = 6  # decimals of a share
-TOLERANCE = 0.02  # by how much an accuracy may differ elsewhere: another processor, another version of PyTorch
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,7 @@ def read_queue(folder: str | Path) -> list[Queued]:
         queued = [Queued(place.parent / each.pop("name"), **each) for each in table["study"]]
     except (KeyError, TypeError, AttributeError):
         queued = []
-    if not queued or not all(isinstance(each.minutes, int | float) for each in queued):
+    if not queued or not all(isinstance(q.minutes, int | float) and isinstance(q.seeds, int | None) for q in queued):
         raise ArgumentError(f"{place}: expected tables [[study]] with name, title, page, minutes and seeds")
     return queued
 
@@ -92,6 +83,7 @@ class Study:
         if not (self.folder / STUDY).is_file():
             raise DataError(f"{self.folder / STUDY}: is missing; expected the folder of a study")
         self.name = self.folder.resolve().name
+        self._asked_by: tuple[Path, ...] = ()  # the studies whose values it selects
 
     @cached_property
     def _runs(self) -> dict[str, Cell]:
@@ -110,8 +102,7 @@ class Study:
             named = (config.compare.baselines if config.compare else None) or ()
             labels = {each.label: table["compare"]["baselines"][i] for i, each in enumerate(named)}
             own = {each.label: {key for key, _ in leaves(each.changes())} for each in named}
-        beside = self.folder.resolve().parent
-        chosen = Study(beside / str(table["selection"])).choice() if "selection" in table else {}
+        chosen = self._selection(str(table["selection"])).choice() if "selection" in table else {}
         shared = {key: value for key, value in table.items() if key not in NOT_OF_A_RUN}
         seeds, found = list(dict.fromkeys(cell.seed for cell in cells)), {}
         for cell in sorted(cells, key=lambda cell: seeds.index(cell.seed)):
@@ -125,6 +116,17 @@ class Study:
             key = digest(json.dumps(_place(cell) | said, sort_keys=True).encode())
             found[key] = replace(cell, config=overlay(cell.config, nested(changes))) if changes else cell
         return found
+
+    def _selection(self, name: str) -> Study:
+        """Return the study that selects values for this one."""
+        place, what = self.folder.resolve(), f"{self.folder / STUDY}: selection"
+        if not (place.parent / name / STUDY).is_file():
+            raise ArgumentError(f"{what}: expected the name of a study beside it, got {name!r}")
+        other = Study(place.parent / name)
+        other._asked_by = (*self._asked_by, place)
+        if other.folder.resolve() in other._asked_by:
+            raise ArgumentError(f"{what}: {name} waits for this study's own runs; expected another one")
+        return other
 
     @property
     def cells(self) -> list[Cell]:
@@ -156,12 +158,12 @@ class Study:
         if not self._written:
             raise DataError(f"{place}: is missing; fedrela results run {self.folder} writes it")
         try:
-            summary: Record = json.loads(read_plain(place, LIMIT))
+            summary: Record = json.loads(read_plain(place, LIMIT), parse_constant=_refuse)
         except ValueError:
             raise IntegrityError("is not JSON; restore it, or remove it and run the study again", path=place) from None
         if not isinstance(summary, dict) or summary.get("format") != FORMAT:
             raise IntegrityError(f"{place}: was written by another version of fedrela")
-        return summary
+        return {**summary, "cells": check_records(place, summary.get("cells"))}
 
     def choice(self) -> dict[str, Record]:
         """Return for each baseline the swept values with the best accuracy on validation samples, over all seeds.
@@ -216,11 +218,40 @@ class Study:
         """Write the record of every run of a grid that is finished."""
         for key, cell in self._runs.items():
             if key not in self.records and any(cell is each for each in grid.cells) and grid.is_done(cell):
-                self.records[key] = run_record(grid.result(cell))
+                record = run_record(grid.result(cell))
+                self._check_inputs(cell, record)
+                self.records[key] = record
         self.write()
 
+    def _check_inputs(self, cell: Cell, new: Record) -> None:
+        """Raise if a run had other data, or other code of the user's, than a recorded one."""
+        for other, record in self.recorded():
+            changed = [
+                f"your own code in {module}"
+                for module, sha256 in record.get("code", {}).items()
+                if new.get("code", {}).get(module, sha256) != sha256
+            ]
+            same_source = source_of(other.config) == source_of(cell.config)
+            if same_source and record.get("data_sha256", new["data_sha256"]) != new["data_sha256"]:
+                changed.append("the data")
+            if changed:
+                what = f"{self.folder}: {cell.name}: {listed(changed)} changed since other runs were recorded"
+                raise IntegrityError(f"{what}; restore what was, or remove {SUMMARY} and run the study again")
+
     def write(self) -> None:
-        """Write ``summary.json``, one line per run, in the order of the study, unless it is up to date."""
+        """Write ``summary.json``, one line per run, in the order of the study, unless it is up to date.
+
+        Records that another process has written since are kept.
+        """
+        if self._written and read_plain(self.folder / SUMMARY, LIMIT) == self._bytes():
+            return
+        with wait_for_lock(self.folder / STUDY):
+            if self._written:
+                since = {record["address"]: record for record in self.summary()["cells"]}
+                self.records.update({key: since[key] for key in since.keys() & self._runs.keys() - self.records.keys()})
+            write_bytes(self.folder / SUMMARY, self._bytes())
+
+    def _bytes(self) -> bytes:
         lines = []
         for key, cell in self._runs.items():
             if key in self.records:
@@ -228,9 +259,7 @@ class Study:
                 lines.append(json.dumps(known, allow_nan=False))
         text = ",\n".join(lines)
         head = f'"format": "{FORMAT}",\n"study": {json.dumps(self.name)},\n"runs": {len(self.cells)}'
-        data = f'{{\n{head},\n"cells": [\n{text}\n]\n}}\n'.encode()
-        if not self._written or read_plain(self.folder / SUMMARY, LIMIT) != data:
-            write_bytes(self.folder / SUMMARY, data)
+        return f'{{\n{head},\n"cells": [\n{text}\n]\n}}\n'.encode()
 
 
 def _place(cell: Cell) -> Record:
@@ -241,6 +270,10 @@ def _place(cell: Cell) -> Record:
 def _texts(cell: Cell) -> dict[str, str]:
     """Return what identifies a run of a study as texts."""
     return {key: str(value) for key, value in {**_place(cell), **cell.values}.items() if key != "values"}
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def _validation(runs: Sequence[tuple[Cell, Record]]) -> float:
@@ -255,114 +288,3 @@ def _table_plan(table: Mapping[str, Any], name: str, where: Path) -> Reproductio
         raise ArgumentError(f"{name}: expected reproduce = the name of a table, and every = true or false")
     options = {key: value for key, value in table.items() if key not in ("reproduce", "scale")}
     return Reproduction(paper_table(table["reproduce"]), table.get("scale", "cpu"), where, **options)
-
-
-def run_record(result: Result) -> Record:
-    """Return the record of a finished run: digests, accuracies, labels moved, seconds and versions."""
-    record, folder = result.record, RunFolder.open(result.folder)
-    history = [each for each in result.history() if each["accuracy"]]
-    curve = [(each["round"], each["accuracy"][record["headline"]]) for each in history]
-    seconds = sum(sum(value for key, value in each.items() if key != "round") for each in folder.timing())
-    validation = {key: record["validation"][key] for key in VALIDATION_KEYS} if "validation" in record else None
-    kept: Record = _rounded(
-        {
-            "config_sha256": result.config_sha256,
-            "weights_sha256": result.weights_sha256,
-            "rounds": result.rounds,
-            "headline": record["headline"],
-            **{key: value for key, value in record["accuracy"].items() if value is not None},
-            "macro_f1": record["macro_f1"],
-            "moved": result.moved,
-            **({} if validation is None else {"validation": validation}),
-            **{key: record[key] for key in ("at_threshold",) if key in record},
-            "best_test": {key: value for key, value in result.metrics("best-test").items() if key != "moved"},
-            "last_ten": last_ten(curve),
-            "curve": _thinned(curve),
-            "seconds": round(seconds, 1),
-            "environment": {**folder.manifest["packages"], **environment(folder)},
-        }
-    )
-    return kept
-
-
-def environment(folder: RunFolder) -> Record:
-    """Return what the bits of a result may depend on besides package versions: where the run started."""
-    machine = folder.read_json(MACHINE)
-    return {"python": machine["python"], "machine": f"{machine['system']} {machine.get('processor') or processor()}"}
-
-
-def last_ten(curve: Sequence[tuple[int, float]]) -> float | None:
-    """Return the gain over the last ten rounds; None if the round before them was not scored.
-
-    >>> last_ten([(10, 0.5), (20, 0.8), (30, 0.81)])
-    0.01
-    """
-    known = dict(curve)
-    last = max(known, default=0)
-    return round(known[last] - known[last - 10], DIGITS) if last - 10 in known else None
-
-
-def _thinned(curve: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    step = max(1, -(-len(curve) // CURVE))
-    return [point for i, point in enumerate(curve) if (len(curve) - 1 - i) % step == 0]
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, DIGITS)
-    if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
-    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
-
-
-@dataclass(frozen=True)
-class Check:
-    """Whether a repeated run agrees with its record, and why."""
-
-    same: bool
-    words: str
-
-
-def verify(
-    study: Study, cells: int, seed: int, out: Path, on_start: Callable[[Cell], None], workers: int | str | None = None
-) -> Iterator[Check]:
-    """Repeat some recorded runs of a study, alone and from their first round, and compare them with the records.
-
-    `seed` chooses the `cells` runs; `on_start` is called before each. On the same machine with the same versions
-    weights must have the same digest; elsewhere the accuracies must agree within `TOLERANCE`.
-    """
-    recorded = {cell.name: (cell, record) for cell, record in study.recorded()}.values()  # rows may share a run
-    if not recorded:
-        raise DataError(f"{study.folder / SUMMARY}: no run is recorded yet; use fedrela results run {study.folder}")
-    if cells > len(recorded):
-        raise ArgumentError(f"--cells: expected at most {len(recorded)}, the runs that are recorded, got {cells}")
-    for cell, record in random.Random(seed).sample(list(recorded), cells):
-        on_start(cell)
-        found = run_record(run(cell.config, out=out / cell.name, workers=workers))
-        yield compared(record, found)
-
-
-def compared(wanted: Record, found: Record) -> Check:
-    """Compare a repeated run with its record.
-
-    >>> record = {"weights_sha256": "a", "overall": 0.8, "balanced": 0.8, "groups": {}, "environment": {}}
-    >>> compared(record, {**record, "environment": {"torch": "3"}}).words
-    'the same weights, bit by bit'
-    >>> compared(record, {**record, "environment": {"torch": "3"}, "overall": 0.83}).words
-    'the same weights, bit by bit, but overall differs by 3.0 points'
-    >>> compared(record, {**record, "weights_sha256": "b", "environment": {"torch": "3"}, "overall": 0.83}).words
-    'not the same machine and versions; overall differs by 3.0 points, more than the tolerance of 2'
-    """
-    names = [name for name in ("overall", "balanced") if name in wanted]
-    worst = max(names, key=lambda name: abs(wanted[name] - found[name]))
-    gap = abs(wanted[worst] - found[worst])
-    if wanted["weights_sha256"] == found["weights_sha256"]:
-        return Check(not gap, f"{SAME}, but {worst} differs by {100 * gap:.1f} points" if gap else SAME)
-    if wanted["environment"] == found["environment"]:
-        return Check(False, OTHER)
-    words = f"{worst} differs by {100 * gap:.1f} points, {'within' if gap <= TOLERANCE else 'more than'} the tolerance"
-    return Check(gap <= TOLERANCE, f"not the same machine and versions; {words} of {100 * TOLERANCE:g}")
-
-
-SAME = "the same weights, bit by bit"
-OTHER = "other weights, on the same machine with the same versions"

@@ -265,9 +265,12 @@ class RunFolder(RecordFolder):
             files = {name: size_and_digest(self.path / name)[1] for name in self._compared()}
             write_bytes(self.path / names.RESULT, json_with_digests(result, files))
 
-    def check(self) -> None:
-        """Compare a finished run with its digests; raise an `IntegrityError` that names a changed file."""
+    def check(self, only: str | None = None) -> None:
+        """Compare a finished run, or one file of it, with its digests; an `IntegrityError` names a changed file."""
         result = self.read_json(names.RESULT)
+        if only is not None:
+            check_files(self.path, {"files": {only: result["files"][only]}})
+            return
         check_files(self.path, result)
         for name in self._compared():
             if name not in result["files"]:
