@@ -56,7 +56,7 @@ BASES = {"plugin/relabeler.py": {"sklearn"}}  # packages whose classes a file de
 
 def layer_of(path: Path) -> str:
     first = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    return "base" if first in BASE else first
+    return "base" if first in BASE else {"__main__": "cli"}.get(first, first)
 
 
 def imports(path: Path) -> list[tuple[str, bool]]:

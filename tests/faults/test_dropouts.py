@@ -11,8 +11,10 @@ from helpers.engine_federations import snapshot
 from helpers.failing import Failing, way
 from helpers.hundred import CLIENTS, ROUNDS, begin, by_hand, problem, rounds
 from helpers.schedules import KINDS, Dropouts, schedule
+from helpers.toy_work import last_line
 
 PROBLEM = problem()
+GONE = last_line(Failing.client)
 PARTS = 10  # of the battery, which may run beside each other
 
 
@@ -30,7 +32,7 @@ def check(plan: Dropouts, executor) -> list[dict[str, bytes]]:
         record, round = done.record, done.record.round
         good, lost = plan.good(round), sorted(plan.lost.get(round, ()))
         assert record.chosen == list(range(CLIENTS))
-        assert record.excluded == [(client, f"ConnectionError: gone {way(round, client)}") for client in lost]
+        assert record.excluded == [(client, f"ConnectionError: gone {way(round, client)}{GONE}") for client in lost]
         assert record.skipped == (len(good) < plan.least)
         assert record.admitted == ([] if record.skipped else good)
         assert record.samples == ([] if record.skipped else [len(PROBLEM.shards[k].train) for k in good])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import time
@@ -56,6 +57,12 @@ def process(_):
 
 def divide(text):
     raise ZeroDivisionError(text)
+
+
+def last_line(function):
+    """The place that a failure names if the last line of a function raises."""
+    lines, start = inspect.getsourcelines(function)
+    return f" ({Path(inspect.getfile(function)).name}:{start + len(lines) - 1})"
 
 
 class Unreadable:

@@ -67,13 +67,16 @@ def test_every_task_is_answered_and_a_pool_serves_several_runs(pool, make):
 def test_an_error_is_one_line_and_concerns_its_task_alone(pool, make):
     pool = make(pool)
     pool.load(toy_work.Work(toy_work.power, -1))
+    at = toy_work.last_line(toy_work.power)
     assert sorted(pool.run([2, 0, "x", 4])) == [
         TaskResult(0, 0.5, None),
-        TaskResult(1, None, Failure(FailureKind.ERROR, "ZeroDivisionError: 0.0 cannot be raised to a negative power")),
+        TaskResult(
+            1, None, Failure(FailureKind.ERROR, f"ZeroDivisionError: 0.0 cannot be raised to a negative power{at}")
+        ),
         TaskResult(
             2,
             None,
-            Failure(FailureKind.ERROR, "TypeError: unsupported operand type(s) for ** or pow(): 'str' and 'int'"),
+            Failure(FailureKind.ERROR, f"TypeError: unsupported operand type(s) for ** or pow(): 'str' and 'int'{at}"),
         ),
         TaskResult(3, 0.25, None),
     ]
@@ -83,9 +86,10 @@ def test_what_cannot_be_sent_or_read_is_an_error_of_its_task(pool):
     pool.load(toy_work.Work(toy_work.process))
     tasks = [("fail",), ("closure",), ("unreadable",), (lambda: None,), ("threads",)]
     errors = [done.failure and done.failure.detail for done in sorted(pool.run(tasks))]
-    assert errors[0] == "ZeroDivisionError: two lines"
+    at = toy_work.last_line(toy_work.divide)
+    assert errors[0] == f"ZeroDivisionError: two lines{at}"
     assert "pickle" in errors[1]
-    assert errors[2] == "ZeroDivisionError: in the parent"
+    assert errors[2] == f"ZeroDivisionError: in the parent{at}"
     assert "pickle" in errors[3]
     assert errors[4] is None
 
@@ -247,8 +251,12 @@ def test_one_run_at_a_time(pool):
     [
         (lambda _: None, None, "expected work that can be pickled, got .*; define it in a module"),
         (toy_work.power, lambda: None, "expected work that can be pickled, got .*; define it in a module"),
-        (toy_work.divide, "by\nnothing", "loaded in another process, ZeroDivisionError: by nothing; use one process"),
-        (toy_work.power, toy_work.Unreadable(), "loaded in another process, ZeroDivisionError: in the parent; use"),
+        (
+            toy_work.divide,
+            "by\nnothing",
+            "loaded in another process, ZeroDivisionError: by nothing .*; use one process",
+        ),
+        (toy_work.power, toy_work.Unreadable(), "loaded in another process, ZeroDivisionError: in the parent .*; use"),
         (toy_work.dies, None, "one died while loading the work; use one process"),
     ],
     ids=["function", "setup", "raises", "unreadable", "dies"],
@@ -275,10 +283,11 @@ def test_in_this_process_work_has_one_thread_and_the_rest_as_many_as_before():
     try:
         with SerialExecutor() as serial:
             serial.load(toy_work.Work(toy_work.process))
+            at = toy_work.last_line(toy_work.divide)
             for done in serial.run([("threads",), ("fail",)]):
                 assert done in (
                     TaskResult(0, 1, None),
-                    TaskResult(1, None, Failure(FailureKind.ERROR, "ZeroDivisionError: two lines")),
+                    TaskResult(1, None, Failure(FailureKind.ERROR, f"ZeroDivisionError: two lines{at}")),
                 )
                 assert torch.get_num_threads() == 2
     finally:
