@@ -76,6 +76,22 @@ def test_options_take_the_place_of_the_table(run):
     assert "against" not in alone.out
 
 
+def test_another_baseline_to_compare_with(run):
+    baselines = ["fedavg", {"name": "fedprox", "mu": 0.5, "label": "Prox"}]
+    name = write(compare={"seeds": 2, "baselines": baselines, "arms": ["baseline", "fedrela"]})
+    done = run("compare", name, "--against", "FedAvg")
+    assert (done.code, done.err) == (0, "")
+    shown = [line for line in done.out.splitlines() if line.startswith("Prox against FedAvg, ")]
+    assert [line.split(",")[1].split(":")[0] for line in shown] == [" baseline", " fedrela"]
+    first, other = GridFolder.open(Path("runs/compare/clinic")).read_json("summary.json")["baselines"]
+    mean = np.mean(other["arms"]["fedrela"]["overall"]["values"]) - np.mean(
+        first["arms"]["fedrela"]["overall"]["values"]
+    )
+    assert f"overall {100 * mean:+.1f} points" in shown[1].replace("overall 0.0", "overall +0.0")
+    wrong = run("compare", name, "--against", "Fedavg")
+    assert (wrong.code, wrong.line()) == (2, "--against: expected one of FedAvg, Prox, got 'Fedavg'; nearest: FedAvg")
+
+
 def test_a_dry_run_writes_nothing(run):
     done = run("compare", write(), "--dry-run", "--seeds", 1)
     assert (done.code, done.err) == (0, "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from fedrela.arguments import check_choice
 from fedrela.cli.check import ConfigFile
 from fedrela.cli.grid_runs import DryRun, Out, Seeds, execute
 from fedrela.cli.progress import progress_bar
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from fedrela.report.page import Table
 
 Arms = Annotated[str | None, typer.Option(metavar="ARM,ARM", help="Arms to run.", show_default="CONFIG's, or four")]
+Against = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="Also compare the other baselines with this one.", show_default=False),
+]
 DemoOut = Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder of all runs.")]
 DemoSeeds = Annotated[
     int, typer.Option("--seeds", metavar="NUMBER", help="Use the seeds 1 to NUMBER.", min=1, max=MOST_SEEDS)
@@ -43,6 +48,7 @@ def compare(
     arms: Arms = None,
     workers: Workers = None,
     dry_run: DryRun = False,
+    against: Against = None,
 ) -> None:
     r"""Compare baselines with and without FedReLa over several seeds; all arms share the rounds before re-labelling.
 
@@ -64,10 +70,12 @@ def compare(
         from fedrela.experiment.comparison import Compare
 
         plan = Compare(loaded, out or RUNS / "compare" / config.stem)
-    baselines, table = ", ".join(baseline.label for baseline in plan.baselines), plan.table
-    heading = f"{config}: {baselines}; arms {', '.join(table.arms)}; seeds {', '.join(map(str, table.seeds))}"
+    labels, table = [baseline.label for baseline in plan.baselines], plan.table
+    if against is not None:
+        check_choice("--against", against, labels)
+    heading = f"{config}: {', '.join(labels)}; arms {', '.join(table.arms)}; seeds {', '.join(map(str, table.seeds))}"
     print_line(screen, printable(heading), "bold")
-    execute(screen, plan.grid, lambda: _show_comparison(screen, plan.conclude()), number, dry_run)
+    execute(screen, plan.grid, lambda: _show_comparison(screen, plan.conclude(), against), number, dry_run)
 
 
 def _with_options(config: Config, seeds: int | None, arms: str | None = None) -> Config:
@@ -84,7 +92,7 @@ def _with_options(config: Config, seeds: int | None, arms: str | None = None) ->
     return config.model_copy(update={"compare": table.model_copy(update=chosen)})
 
 
-def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
+def _show_comparison(screen: Console, comparison: Comparison, against: str | None = None) -> dict[str, Any]:
     """Print the paper's table, the table of arms, and whether each difference is within noise; return the summary."""
     from fedrela.arms import arm_label
     from fedrela.report.compare_page import arms_table, compare_table
@@ -95,6 +103,8 @@ def _show_comparison(screen: Console, comparison: Comparison) -> dict[str, Any]:
     print_report_table(screen, arms_table(comparison.record))
     for baseline, base, treated, words in changes:
         print_line(screen, printable(f"{baseline}: {arm_label(treated)} against {arm_label(base)}: {words}."))
+    for baseline, arm, words in comparison.against(against) if against else ():
+        print_line(screen, printable(f"{baseline} against {against}, {arm}: {words}."))
     for words in comparison.lost():
         print_line(screen, printable(words), "yellow")
     for baseline, why in comparison.failures.items():

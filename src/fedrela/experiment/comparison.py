@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fedrela.arguments import check_choice
 from fedrela.arms import ARMS, DROP, PAIRS
 from fedrela.core.notebook import data_frame
 from fedrela.engine.run_options import RelabelPlan
@@ -69,6 +70,25 @@ class Comparison(GridSummary):
             for pair in baseline["pairs"]:
                 words = [f"{name} {in_words(change)}" for name, change in pair["differences"].items()]
                 yield baseline["label"], pair["base"], pair["treated"], "; ".join(words + note)
+
+    def against(self, label: str) -> Iterator[tuple[str, str, str]]:
+        """Yield for every other baseline and arm by how much it exceeds this baseline's same arm, paired by seed.
+
+        >>> import tempfile
+        >>> small = {"train": {"rounds": 1, "epochs": 1}, "data": {"partition": {"kind": "iid", "clients": 2}}}
+        >>> chosen = {"seeds": 1, "arms": ["baseline"], "baselines": ["fedavg", {"name": "fedprox", "mu": 0.0}]}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = compare({**small, "compare": chosen}, out=folder, workers=1)
+        >>> [(label, arm, words[:15]) for label, arm, words in found.against("FedAvg")]
+        [('FedProx', 'baseline', 'head 0.0 points')]
+        """
+        arms = {baseline["label"]: baseline["arms"] for baseline in self.record["baselines"]}
+        base = arms.pop(check_choice("against", label, arms))
+        for other, theirs in arms.items():
+            for arm in filter(base.__contains__, theirs):
+                both = [(name, base[arm][name]["values"], theirs[arm][name]["values"]) for name in theirs[arm]]
+                words = [f"{name} {in_words(paired(*of).as_record())}" for name, *of in both if name != "moved"]
+                yield other, arm, "; ".join(words)
 
     @property
     def failures(self) -> dict[str, str]:
