@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import difflib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 LONGEST_VALUE = 40  # characters of a value in a message
@@ -75,6 +76,17 @@ def one_line(error: BaseException, longest: int = 300) -> str:
     """
     message = printable(" ".join(str(error).split()), longest)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def own_line(error: BaseException) -> str:
+    """Return where in the user's own code an error arose, such as `` (bad.py:6)``; empty if it was not there."""
+    import sysconfig
+    import traceback
+
+    # fedrela, other packages, Python's own, and code that is no file
+    libraries = (str(Path(__file__).parent), *map(sysconfig.get_path, ("purelib", "platlib", "stdlib")), "<")
+    own = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(libraries)]
+    return f" ({printable(Path(own[-1].filename).name)}:{own[-1].lineno})" if own else ""
 
 
 def not_one_of(value: Any, allowed: Iterable[str], more: str = "") -> str:

@@ -208,6 +208,22 @@ def test_wrong_parameters_of_a_method_are_one_line(method, params, message):
             parse_config({"relabel": {"method": method, "params": params}})
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise ValueError('too\\nwide')", "model 'bad_model:make': ValueError: too wide (bad_model.py:2)"),
+        ("return 3", "model 'bad_model:make': expected a torch.nn.Module, got int"),
+    ],
+)
+def test_an_error_in_a_model_names_it_and_its_line(body, message, tmp_path, monkeypatch):
+    (tmp_path / "bad_model.py").write_text(f"def make(shape, classes):\n    {body}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "bad_model", raising=False)
+    with pytest.raises(ArgumentError) as caught:
+        build("bad_model:make", (1, 8, 8), 10)
+    assert str(caught.value) == message
+
+
 def test_a_class_may_be_a_model():
     one, two = (build(f"{OWN}:Net", (2, 3), 4, seed=1).state_dict() for _ in range(2))
     assert all((one[name] == two[name]).all() for name in one)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sysconfig
-import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -16,10 +13,7 @@ from fedrela.core import Ledger
 from fedrela.engine.shared_memory import RowsHandle
 from fedrela.errors import FedrelaError
 from fedrela.records import Failure, FailureKind, Upload
-from fedrela.text import one_line, printable
-
-# Where code that is not the user's lies: fedrela, other packages, and Python's own; and code that is no file.
-LIBRARIES = (str(Path(__file__).parents[1]), *map(sysconfig.get_path, ("purelib", "platlib", "stdlib")), "<")
+from fedrela.text import one_line, own_line
 
 # In order: a client re-labels if due, and trains; it answers in an exchange; one batch of an evaluation set is scored;
 # the test set is scored with a client's own model; a remote client scores the model on its own test samples.
@@ -89,6 +83,4 @@ def failure_of(error: Exception) -> Failure:
         return Failure(FailureKind.NO_STEP)
     if isinstance(error, NoSamplesError):
         return Failure(FailureKind.NO_SAMPLES)
-    own = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(LIBRARIES)]
-    place = f" ({printable(Path(own[-1].filename).name)}:{own[-1].lineno})" if own else ""
-    return Failure(FailureKind.ERROR, one_line(error) + place)
+    return Failure(FailureKind.ERROR, one_line(error) + own_line(error))

@@ -12,12 +12,12 @@ from torch import nn
 
 from fedrela.arguments import check_integer
 from fedrela.components import find_component
-from fedrela.errors import ArgumentError
+from fedrela.errors import ArgumentError, FedrelaError
 from fedrela.models import networks
 from fedrela.models.contract import Classifier, Plain, adapt, check_sizes, has_split, need_split, num_features
 from fedrela.models.flat_model import FlatModel
 from fedrela.models.runtime import seeded
-from fedrela.text import unknown
+from fedrela.text import one_line, own_line, unknown
 
 __all__ = [
     "MODELS", "Classifier", "FlatModel", "ModelSpec", "Plain", "adapt", "build", "find_model", "has_split",
@@ -110,12 +110,25 @@ def build(
         if not isinstance(spec, ModelSpec):
             if projection:
                 raise ArgumentError(f"model {name!r} is user-defined and has no projection", argument="projection")
-            return spec(shape, classes, **options).to(dtype)
+            return _own(name, spec, shape, classes, **options).to(dtype)
         body, width = spec.make(shape, **options)
         if check_integer("projection", projection, 0):
             body = nn.Sequential(body, nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection))
             width = projection
         return Classifier(body, width, classes).to(dtype)
+
+
+def _own(name: str, make: Callable[..., Any], *sizes: Any, **options: Any) -> nn.Module:
+    """Return a user's own model; an error in its code becomes an `ArgumentError` with its name and line."""
+    try:
+        made = make(*sizes, **options)
+    except FedrelaError:
+        raise
+    except Exception as error:
+        raise ArgumentError(f"model {name!r}: {one_line(error)}{own_line(error)}") from error
+    if not isinstance(made, nn.Module):
+        raise ArgumentError(f"model {name!r}: expected a torch.nn.Module, got {type(made).__name__}")
+    return made
 
 
 def model_options(name: str) -> dict[str, Any]:
