@@ -45,7 +45,10 @@ class FedYoyoParams(Options):
     temperature: float = option(1.5, "temperature of the self-distillation", symbol="T", gt=0)
     gamma: float = option(0.1, "weight of the client's own prior in the mix", symbol="gamma", ge=0, le=1)
     inertia: float = option(0.9, "weight of the previous sums on the server", ge=0, le=1)
-    prior_mix: str = option("once", "once per round, or per batch (code)", symbol="q", choices=("once", "recursive"))
+    prior_mix: str = option(
+        "once", "once per round, or before every batch (code), which long tails need", symbol="q",
+        choices=("once", "recursive"),
+    )  # fmt: skip
     views: str = option("augmented", "weak and strong augmentation, or none", choices=("augmented", "none"))
 
     def unused(self) -> dict[str, str]:
