@@ -87,7 +87,7 @@ def for_whom(studies: Sequence[Study]) -> str:
             f", with a tau that they choose in {sum(tuned_behind)} of {len(tuned_behind)}" if tuned_behind else ""
         )
         words.append(
-            f"on {PLACES['tables']} the remedy that validation samples choose is ahead of its defaults in "
+            f"on {PLACES['tables']} the remedy that validation samples choose is ahead of FedReLa's defaults in "
             f"{sum(behind)} of {plural(len(behind), 'model')}{with_tau}"
         )
     if gains:

@@ -84,7 +84,7 @@ def compared(wanted: Record, found: Record) -> Check:
     same = gaps[worst] <= limits[worst]
     words = f"{worst} differs by {100 * gaps[worst]:.1f} points, {'within' if same else 'more than'} the tolerance"
     words = f"not the same machine and versions; {words} of {100 * limits[worst]:g}"
-    return Check(same, f"{SAME}, {words}" if same_weights else words)
+    return Check(same, f"{SAME}; {words}" if same_weights else words)
 
 
 def _named(wanted: Any, found: Any, key: str) -> str:
