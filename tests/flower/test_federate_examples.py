@@ -58,7 +58,7 @@ def cells(folder):
 def clinic(folder, name, text, seed):
     """Write a clinic's table, with its own words for classes, and its file as the guide shows it."""
     rng, words = np.random.default_rng(seed), ["RBC normal", "sickle", "other"]
-    rows = ["patient,age,bmi,sex,diagnosis"]
+    rows = ["cell,age,bmi,sex,diagnosis"]
     for i in range(60):
         c = rng.choice(3, p=[0.6, 0.25, 0.15])
         rows.append(f"{i},{rng.normal(40 + 10 * c, 5):.1f},{rng.normal(22 + 4 * c, 2):.1f},{'fm'[i % 2]},{words[c]}")
