@@ -173,7 +173,7 @@ def test_remedies_stand_beside_fedavg_with_fedrela_at_the_same_place(fedavg):
     cells += [cell("baseline", seed, 0.4, {}, "CNN") for seed in SEEDS]
     cells[0] = cell("fedrela", 1, 0.602, {}, "CNN")
     text = "\n".join(make_results.index([plain, peers, study("chula", cells, "tables")], {}))
-    assert "samples choose is ahead of FedReLa's defaults in 1 of 1 model; on benchmark images FedAvg with FedReLa is" in text
+    assert "choose is ahead of FedReLa's defaults in 1 of 1 model; on benchmark images FedAvg with FedReLa is" in text
     assert "ahead of another method alone in 1 of 2, without it in 0." in text
     defaults = "is ahead of FedReLa's defaults in 1\n  of 1 model, beyond noise in 1; the median difference is\n  +4.4"
     assert f"{defaults} points." in text
