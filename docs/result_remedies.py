@@ -161,7 +161,7 @@ def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
         compared = (arms["baseline"], other["baseline"], arms["fedrela"])
         rows.append(
             [
-                study.title,
+                study.title.partition(",")[0],
                 name,
                 *(cell_text(cells, headline(study)) for cells in compared),
                 gain_text(lead(each)),
@@ -217,7 +217,7 @@ def threshold_table(studies: Sequence[Study]) -> Iterator[str]:
     shown = ("baseline", "fedrela", "baseline at threshold", "fedrela at threshold")
     rows = [
         [
-            study.title,
+            study.title.partition(",")[0],
             name,
             *(cell_text(arms[arm], "balanced") for arm in shown),
             gain_text(difference(arms, "baseline at threshold", "fedrela", "balanced")),
