@@ -25,6 +25,7 @@ REMEDIES = "-remedies"  # ends the name of a study that has the plain models of 
 REPEATED = (REMEDIES, "-protocols")  # end the names of studies with settings of others
 # What clients can do about imbalance in place of FedReLa.
 PEERS = ("Re-weighting", "Oversampling", "SMOTE", "FedMix", "Balanced softmax")
+SIZE = "fmnist-published"  # the study at the size of the paper
 LEARNT = 0.1  # of the way from chance to a perfect model
 PLACES = {  # pages whose rows are counted together: what they are about
     "fashion-mnist": "Fashion-MNIST",
@@ -105,14 +106,15 @@ def drop_alone(gains: Sequence[Gain]) -> str:
 def published_size(studies: Sequence[Study]) -> str:
     """Say what the rare classes gain at the size of the paper, by the protocol of the official code, and in print."""
     by_words: dict[str, list[str]] = {}
-    for study in (study for study in studies if study.name == "fmnist-published" and study.cells):
+    for study in (study for study in studies if study.name == SIZE and study.cells):
         column = 3 + study.metrics.index(rare(study))
         for row in printed(study):
             by_words.setdefault(row[2], []).append(row[column].rpartition("(")[2].rstrip(")"))
     official = next((words for words in by_words if words.endswith("best test round")), "")
     if not official:
         return ""
-    where = f"With the paper's {PUBLISHED_ROUNDS} rounds on [Fashion-MNIST](fashion-mnist.md) (FedAvg, IR 20, one seed)"
+    seeds = plural(len({cell["seed"] for study in studies if study.name == SIZE for cell in study.cells}), "seed")
+    where = f"With the paper's {PUBLISHED_ROUNDS} rounds on [Fashion-MNIST](fashion-mnist.md) (FedAvg, IR 20, {seeds})"
     gain, print_gain = listed(by_words[official]), listed(by_words["printed"])
     return f"{where}, scored as in the official code, the rare classes gain {gain}; the paper prints {print_gain}."
 

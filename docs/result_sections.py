@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ PAIRS = (  # what is compared, and what the difference shows
     ("random", "fedrela", "which samples move: FedReLa against random moves"),
 )
 
+LONG = 12  # rows of a table that is shown on request
 SWEPT = {  # of plots over a swept key, where its last part is not the word to use
     "data.imbalance.ratio": "IR",
     "data.options.noise": "share of wrong labels",
@@ -221,14 +222,12 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
         pictures[study.name] = partial(plots.gains, drawn)
         yield f"![gains by FedReLa over its baseline, {study.title}]({study.name}.svg)"
         yield ""
-    arms = list(arms_rows(study))
     title = "Test accuracy after the last round in per cent, mean and standard deviation over seeds"
-    yield from folded(
-        title, table(["baseline", "setting", "arm", "seeds", *study.metrics, "labels moved"], arms), len(arms)
-    )
+    columns = ["baseline", "setting", "arm", "seeds", *study.metrics, "labels moved"]
+    yield from folded(title, columns, list(arms_rows(study)))
     if rows := list(gains_rows(study)):
         title = "Paired differences in points with 95 % intervals; bold where the interval excludes zero"
-        yield from folded(title, table(["what differs", "baseline", "setting", *study.metrics], rows), len(rows))
+        yield from folded(title, ["what differs", "baseline", "setting", *study.metrics], rows)
     if study.name in PRINTED and (rows := list(printed(study))):
         size = f", after {PUBLISHED_ROUNDS} rounds" if study.cells[0]["rounds"] < PUBLISHED_ROUNDS else ""
         heads = {cell["baseline"] for cell in study.cells if "protocol" not in cell["values"]} & {*SCORED_OTHERWISE}
@@ -239,21 +238,24 @@ def measured(study: Study, pictures: Pictures) -> Iterator[str]:
             yield f"It also scores the two arms of {', '.join(heads)} with different heads, which is not done here."
         yield ""
         title = "Without and with FedReLa, as printed in the paper and as measured here"
-        yield from folded(title, table(["baseline", "setting", "", *study.metrics], rows), len(rows))
+        yield from folded(title, ["baseline", "setting", "", *study.metrics], rows)
     if words := convergence(study):
         yield words
         yield ""
 
 
-LONG = 12  # rows of a table that is shown on request
-
-
-def folded(title: str, lines: Iterable[str], rows: int) -> Iterator[str]:
+def folded(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield a table below its title, to be unfolded if it is long."""
-    if rows <= LONG:
-        yield from (f"{title}:", "", *lines)
+    if len(rows) <= LONG:
+        yield from (f"{title}:", "", *table(columns, rows))
     else:
-        yield from (f"<details><summary>{title} ({rows} rows)</summary>", "", *lines, "</details>", "")
+        yield from (
+            f"<details><summary>{title} ({len(rows)} rows)</summary>",
+            "",
+            *table(columns, rows),
+            "</details>",
+            "",
+        )
 
 
 def curves(study: Study) -> dict[str, tuple[list[float], list[Any], list[Any]]]:
