@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from fedrela.data.sources import load
 from fedrela.engine.executors.serial import SerialExecutor
 from fedrela.errors import DataError
 from fedrela.experiment import compare
@@ -347,14 +350,38 @@ def test_two_processes_that_run_a_study_keep_each_others_records():
     assert len(Study(folder).records) == 2
 
 
+def save(sign: int):
+    """Write the digits as a table of one's own, with every pixel times `sign`."""
+    digits = load("digits")
+    arrays = {"x_train": sign * digits.x_train.astype(np.float32), "x_test": sign * digits.x_test.astype(np.float32)}
+    Path("data").mkdir(exist_ok=True)
+    np.savez("data/own.npz", **arrays, y_train=digits.y_train, y_test=digits.y_test)
+
+
 def test_runs_on_other_data_are_not_recorded_beside_earlier_ones(run):
-    folder = write(compare={"arms": ["baseline"], "seeds": 2})
+    save(1)
+    own = {"source": "npz", "options": {"file": "own.npz"}}
+    folder = write(data=own, compare={"arms": ["baseline"], "seeds": 2})
     assert run("results", "run", folder, "--seeds", "1").code == 0
-    alter(folder, data_sha256="0" * 64)
+    text = (folder / "summary.json").read_text()
+    save(-1)
     done = run("results", "run", folder)
     assert done.code == 4
     assert "the data changed since other runs were recorded; restore what was, or remove summary.json" in done.err
-    alter(folder, data_sha256=None, code={"mine": "0"})
+    assert (folder / "summary.json").read_text() == text
+
+
+def test_runs_of_other_code_are_not_recorded_beside_earlier_ones(run, monkeypatch):
+    monkeypatch.syspath_prepend(".")
+    body = "from fedrela.models import build\n"
+    body += "def make(shape, classes, hidden=(8,)):\n    return build('mlp', shape, classes, hidden=hidden)"
+    folder = write(model={"name": "own_net:make"}, compare={"arms": ["baseline"], "seeds": 2})
+    for text, code in ((body, 0), (f"{body}  # other code", 4)):
+        Path("own_net.py").write_text(text)
+        sys.modules.pop("own_net", None)
+        done = run("results", "run", folder, *(["--seeds", "1"] if not code else ()))
+        assert done.code == code
+    assert "your own code in own_net changed since other runs were recorded" in done.err
     assert len(Study(folder).records) == 1
 
 

@@ -124,7 +124,7 @@ def _own(name: str, make: Callable[..., Any], *sizes: Any, **options: Any) -> nn
         made = make(*sizes, **options)
     except FedrelaError:
         raise
-    except Exception as error:
+    except Exception as error:  # a user's code may raise anything
         raise ArgumentError(f"model {name!r}: {one_line(error)}{own_line(error)}") from error
     if not isinstance(made, nn.Module):
         raise ArgumentError(f"model {name!r}: expected a torch.nn.Module, got {type(made).__name__}")
