@@ -178,7 +178,7 @@ def remedy_table(studies: Sequence[Study]) -> Iterator[str]:
     yield "the plain model, with its defaults and with the tau that validation samples choose; [tables](tables.md) has"
     yield "every remedy and every tau."
     yield ""
-    columns = ("plain", "remedy", "FedReLa", "FedReLa minus remedy", "tau chosen", "FedReLa, so", "minus remedy")
+    columns = ("plain", "remedy", "FedReLa", "FedReLa minus remedy", "tau chosen", "FedReLa with it", "minus remedy")
     yield from table(["study", "model and remedy", *columns], rows)
     if any(each.name == f"mammography{TAU}" and each.cells for each in studies):
         yield f"![accuracy at each tau, mammography](mammography{TAU}-curves.svg)"
